@@ -1,0 +1,100 @@
+"""The closed union of what a decision may want kept: the store carries out a list of them in one transaction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from ctxproxy.core.messages import Tip
+from ctxproxy.core.records import Checkpoint, Manner, Pin, SessionKey, StoredMessage, Summary, WindowBelief
+
+
+@dataclass(frozen=True, slots=True)
+class OpenSession:
+    """Make the session if it is not there; else note its use. `manner` "unknown" and `system` None leave what is known."""
+
+    key: SessionKey
+    now: float
+    manner: Manner = "unknown"
+    frame: str = ""
+    """Kept from the first request; later values do not replace it."""
+    system: tuple[bytes, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AppendMessages:
+    """Add messages to the raw log, oldest first; those already there stay as they are, but a whole one replaces a partial one."""
+
+    key: SessionKey
+    messages: tuple[StoredMessage, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MoveTip:
+    """Let the conversation stand at `to`, if it stands at `expected` (compare-and-set; None: wherever it stands)."""
+
+    key: SessionKey
+    expected: Tip | None
+    to: Tip
+
+
+@dataclass(frozen=True, slots=True)
+class CountUse:
+    """Add to the session's counters."""
+
+    key: SessionKey
+    requests: int = 0
+    tokens_in: int = 0
+    tokens_sent: int = 0
+    compactions: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PutCheckpoint:
+    """Keep a checkpoint; one of the same tip and variant is replaced."""
+
+    key: SessionKey
+    checkpoint: Checkpoint
+
+
+@dataclass(frozen=True, slots=True)
+class PutSummary:
+    """Keep a summary; an llm one replaces an extractive one of the same tip, never the other way round."""
+
+    key: SessionKey
+    summary: Summary
+
+
+@dataclass(frozen=True, slots=True)
+class PutPin:
+    """Keep a text verbatim for good."""
+
+    key: SessionKey
+    pin: Pin
+
+
+@dataclass(frozen=True, slots=True)
+class DropPin:
+    """Let a pin go."""
+
+    key: SessionKey
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Forget:
+    """Never send this message again; with `erase`, its bytes go too (a tombstone keeps the chain whole)."""
+
+    key: SessionKey
+    tip: Tip
+    erase: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PutWindow:
+    """Keep what is believed of a window."""
+
+    belief: WindowBelief
+
+
+Effect: TypeAlias = OpenSession | AppendMessages | MoveTip | CountUse | PutCheckpoint | PutSummary | PutPin | DropPin | Forget | PutWindow

@@ -1,0 +1,174 @@
+"""A message of a conversation, its identity, and the chain of tips that names every state of a history.
+
+Must not know of sessions, stores or budgets.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeAlias
+
+from ctxproxy.core import jsontext
+
+Tip: TypeAlias = str
+"""32 hex digits that name a history: a digest over a message's identity and its parent's tip. `ROOT` is the empty history."""
+
+ROOT: Tip = ""
+SYSTEM_ROLES = frozenset({"system", "developer"})
+IGNORED_WHEN_EMPTY = ("refusal", "tool_calls", "function_call", "audio", "annotations", "name", "reasoning_content", "reasoning")
+"""Keys that clients add or leave out when they hold nothing; null, "" and [] in them mean absent."""
+IGNORED = frozenset({"cache_control", "reasoning_content", "reasoning", "reasoning_details", "thinking_blocks", "x_context", "provider_specific_fields"})
+"""Keys that come and go between two sendings of one message: moving cache marks, and reasoning that clients drop."""
+
+
+class Directives(NamedTuple):
+    """What a client says of one message in `x_context` (INTERFACE.md §2)."""
+
+    pin: bool = False
+    drop_first: bool = False
+    never_summarize: bool = False
+    expire_after_turns: int | None = None
+
+
+NO_DIRECTIVES = Directives()
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message: `raw` is its exact JSON text (UTF-8, without `x_context`), `fields` the decoded object."""
+
+    raw: bytes
+    fields: Mapping[str, Any] = field(compare=False, hash=False, repr=False)
+    directives: Directives = NO_DIRECTIVES
+
+    @property
+    def role(self) -> str:
+        role = self.fields.get("role")
+        return role if isinstance(role, str) else ""
+
+    @property
+    def content(self) -> Any:
+        return self.fields.get("content")
+
+
+class ToolCall(NamedTuple):
+    """A function call of an assistant message; `arguments` is the JSON text as it stands."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+def read(raw: bytes, directives: Directives = NO_DIRECTIVES) -> Message:
+    """The message of a JSON text; raises ValueError if it is no JSON object."""
+    fields = jsontext.decode(raw)
+    if not isinstance(fields, dict):
+        raise ValueError("a message must be a JSON object")
+    return Message(raw, fields, directives)
+
+
+def make(fields: Mapping[str, Any]) -> Message:
+    """A message of ours, encoded compactly."""
+    return Message(jsontext.encode(fields), fields)
+
+
+def text_of(message: Message) -> str:
+    """All text of a message's content: the string, or its text and refusal parts joined by line breaks; "" if none."""
+    content = message.content
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list):
+        return "\n".join(part_text(part) for part in content if part_text(part))
+    refusal = message.fields.get("refusal")
+    return refusal if isinstance(refusal, str) else ""
+
+
+def part_text(part: Any) -> str:
+    """The text of a content part; "" for media."""
+    if not isinstance(part, dict):
+        return ""
+    for key in ("text", "refusal"):
+        value = part.get(key)
+        if isinstance(value, str):
+            return value
+    return ""
+
+
+def tool_calls(message: Message) -> tuple[ToolCall, ...]:
+    """The calls of an assistant message, in order; () for any other."""
+    calls = message.fields.get("tool_calls")
+    if message.role != "assistant" or not isinstance(calls, list):
+        return ()
+    return tuple(_call(call) for call in calls if isinstance(call, dict))
+
+
+def _call(call: dict[str, Any]) -> ToolCall:
+    body = call.get("function") or call.get("custom") or {}
+    if not isinstance(body, dict):
+        body = {}
+    arguments = body.get("arguments", body.get("input", ""))
+    return ToolCall(str(call.get("id", "")), str(body.get("name", "")), arguments if isinstance(arguments, str) else str(arguments))
+
+
+def with_fields(message: Message, **changes: Any) -> Message:
+    """A copy with some fields changed, encoded anew; all other fields, known or not, stay."""
+    return Message(jsontext.encode(fields := {**message.fields, **changes}), fields, message.directives)
+
+
+def leading_system(messages: Sequence[Message]) -> int:
+    """How many system or developer messages stand at the front: they are not history."""
+    return next((n for n, m in enumerate(messages) if m.role not in SYSTEM_ROLES), len(messages))
+
+
+def identity(message: Message) -> bytes:
+    """16 bytes that are equal for two sendings of the same message, whatever client library wrote it.
+
+    Only known re-serialisations are levelled: one text part and a plain string, absent and empty optional keys, key order,
+    `cache_control`, dropped reasoning. All else counts, every character of text and arguments included.
+    """
+    return hashlib.blake2b(jsontext.canonical(_levelled(message.fields)), digest_size=16).digest()
+
+
+def _levelled(fields: Mapping[str, Any]) -> dict[str, Any]:
+    out = {k: v for k, v in fields.items() if k not in IGNORED}
+    for key in IGNORED_WHEN_EMPTY:
+        if out.get(key) in (None, "", []):
+            out.pop(key, None)
+    content = _levelled_content(out.pop("content", None))
+    if content not in (None, "", []):
+        out["content"] = content
+    calls = out.get("tool_calls")
+    if isinstance(calls, list):
+        out["tool_calls"] = [{k: v for k, v in c.items() if k != "index"} if isinstance(c, dict) else c for c in calls]
+    return out
+
+
+def _levelled_content(content: Any) -> Any:
+    if not isinstance(content, list):
+        return content
+    parts = [{k: v for k, v in p.items() if k != "cache_control"} if isinstance(p, dict) else p for p in content]
+    parts = [p for p in parts if not (isinstance(p, dict) and p.get("type") in ("thinking", "redacted_thinking", "reasoning"))]
+    if len(parts) == 1 and isinstance(parts[0], dict) and parts[0].keys() == {"type", "text"} and parts[0]["type"] == "text":
+        return parts[0]["text"]
+    return parts
+
+
+def next_tip(parent: Tip, message_identity: bytes) -> Tip:
+    """The tip of a history that goes on from `parent` with one more message."""
+    return hashlib.blake2b(bytes.fromhex(parent) + message_identity, digest_size=16).hexdigest()
+
+
+def chain(parent: Tip, identities: Iterable[bytes]) -> list[Tip]:
+    """The tips after each of the messages, oldest first."""
+    tips = []
+    for one in identities:
+        parent = next_tip(parent, one)
+        tips.append(parent)
+    return tips
+
+
+def digest(raw: bytes) -> bytes:
+    """16 bytes that name exact bytes: the key under which bodies, identities and counts are remembered."""
+    return hashlib.blake2b(raw, digest_size=16).digest()

@@ -1,0 +1,153 @@
+"""What is kept of a conversation, as values: the rows that a store holds, without a word of how.
+
+Times are seconds since the epoch, UTC. All are immutable but for a session's tip and counters.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, TypeAlias
+
+from ctxproxy.core.messages import Tip
+
+Manner: TypeAlias = Literal["unknown", "full", "thin"]
+WindowSource: TypeAlias = Literal["config", "learned", "upstream", "builtin", "default"]
+
+
+class SessionKey(NamedTuple):
+    """`tenant`: 32 hex digits (a keyed digest of credential and upstream); `name`: what the client calls it."""
+
+    tenant: str
+    name: str
+
+    @property
+    def id(self) -> str:
+        """The public id: `<8 hex of the tenant>:<name>`."""
+        return f"{self.tenant[:8]}:{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A session's one mutable row."""
+
+    key: SessionKey
+    tip: Tip = ""
+    """Where the conversation stands: what a thin client goes on from."""
+    manner: Manner = "unknown"
+    frame: str = ""
+    """Digest of model, stream, tools and system of its first request: a thin client repeats it."""
+    system: tuple[bytes, ...] = ()
+    """The leading system messages last seen, as raw JSON."""
+    created: float = 0.0
+    last_used: float = 0.0
+    requests: int = 0
+    tokens_in: int = 0
+    """Logical prompt tokens over all requests."""
+    tokens_sent: int = 0
+    """Prompt tokens really sent over all requests."""
+    compactions: int = 0
+    forgotten: frozenset[Tip] = frozenset()
+    """Messages that are never sent again (`DELETE …/messages/{tip}`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredMessage:
+    """One message of the raw log; `raw` is the JSON text as it came."""
+
+    tip: Tip
+    parent: Tip
+    raw: bytes
+    role: str
+    tokens: int
+    created: float
+    partial: bool = False
+    """The answer broke off: it is kept, and never taken for a whole one."""
+
+
+@dataclass(frozen=True, slots=True)
+class FrozenEntry:
+    """An entry of a checkpoint: an original by its tip (`raw` None), or a text of ours with its bytes."""
+
+    tip: Tip = ""
+    raw: bytes | None = None
+    tokens: int = 0
+    stage: str = ""
+    covers: tuple[Tip, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A decision: in the variant (model, preset) named, the history up to `tip` is sent as these entries."""
+
+    tip: Tip
+    variant: str
+    entries: tuple[FrozenEntry, ...]
+    created: float
+    provisional: bool = False
+    """Made without the summary it wanted: void as soon as that is there."""
+    actions: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What stands for the history up to `tip`; named by that tip, so it cannot be stale."""
+
+    tip: Tip
+    text: str
+    kind: Literal["llm", "extractive"]
+    model: str
+    messages: int
+    """How many messages it covers."""
+    tokens: int
+    start: float
+    end: float
+    created: float
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """A text that is kept verbatim for good."""
+
+    number: int
+    text: str
+    created: float
+
+
+@dataclass(frozen=True, slots=True)
+class WindowBelief:
+    """What is believed of a model's window (tokens), from where, how surely (0 to 1), since when."""
+
+    upstream: str
+    model: str
+    window: int
+    source: WindowSource
+    confidence: float
+    updated: float
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page of sessions, the last used first; `next_cursor` None at the end."""
+
+    sessions: tuple[Session, ...]
+    next_cursor: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """A stored message and the session it belongs to."""
+
+    key: SessionKey
+    message: StoredMessage
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Sums over all sessions."""
+
+    sessions: int = 0
+    messages: int = 0
+    requests: int = 0
+    tokens_in: int = 0
+    tokens_sent: int = 0
+    compactions: int = 0

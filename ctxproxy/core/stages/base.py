@@ -1,0 +1,95 @@
+"""What a stage is: one rewrite of the transcript, as a pure function that yields edits; the driver in `pipeline` applies them.
+
+A stage is a frozen msgspec Struct whose fields are its options, registered under its name:
+
+    @register("duplicate_results", loss="reversible")
+    class DuplicateResults(Stage, frozen=True, forbid_unknown_fields=True):
+        min_chars: int = 200
+        def propose(self, transcript, context): yield Replace(...)
+
+It yields edits in the order in which they should be tried; the driver takes them one by one, drops those that gain nothing,
+and stops when the target is met. A stage never looks at a clock, a store or a tokenizer but through its context.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, TypeAlias, TypeVar
+
+import msgspec
+
+from ctxproxy.core.messages import Tip
+from ctxproxy.core.records import Summary
+from ctxproxy.core.transcript import CountMessage, Edit, Transcript
+
+Loss: TypeAlias = Literal["reversible", "lossy"]
+Language: TypeAlias = Literal["en", "zh"]
+
+MARKER_DIGITS = 16
+"""Hex digits of a tip in a marker: 64 bits, enough that no two messages of a store share one by chance."""
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What a stage may know beside the transcript; all sizes in tokens of the history part."""
+
+    count: CountMessage
+    count_text: Callable[[str], int]
+    limit: int
+    """What fits: the effective budget."""
+    target: int
+    """Where to stop."""
+    keep_recent_turns: int = 4
+    language: Language = "en"
+    summaries: Sequence[Summary] = ()
+    """Ready summaries whose tips are on this chain."""
+    pins: Sequence[str] = ()
+    """Texts to keep verbatim."""
+    summarizer: Literal["llm", "extractive", "off"] = "llm"
+    summary_max_tokens: int = 1024
+
+
+class Stage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One rewrite. Subclasses give their options as fields, with the best known defaults."""
+
+    name: ClassVar[str]
+    loss: ClassVar[Loss]
+
+    def propose(self, transcript: Transcript, context: Context) -> Iterator[Edit]:
+        raise NotImplementedError
+
+
+S = TypeVar("S", bound=type[Stage])
+
+REGISTRY: dict[str, type[Stage]] = {}
+"""Filled once, at import, by `register`; read-only afterwards."""
+
+
+def register(name: str, *, loss: Loss) -> Callable[[S], S]:
+    """Make a stage known under its name in `pipeline`."""
+
+    def note(stage: S) -> S:
+        stage.name = name
+        stage.loss = loss
+        REGISTRY[name] = stage
+        return stage
+
+    return note
+
+
+def make_stage(spec: dict[str, Any]) -> Stage:
+    """The stage of a `pipeline` entry `{stage: name, option: value, …}`; raises ValueError naming what is wrong."""
+    name = spec.get("stage")
+    if name not in REGISTRY:
+        raise ValueError(f"unknown stage {name!r}; known are {', '.join(sorted(REGISTRY))}")
+    options = {key: value for key, value in spec.items() if key != "stage"}
+    try:
+        return msgspec.convert(options, REGISTRY[name])
+    except msgspec.ValidationError as error:
+        raise ValueError(f"stage {name}: {error}") from None
+
+
+def marker_of(tip: Tip) -> str:
+    """The marker under which the original is found again (`GET expand/{marker}`)."""
+    return tip[:MARKER_DIGITS]

@@ -1,0 +1,233 @@
+"""The prompt's messages as entries, the spans they may be cut into, and the edits that stages propose.
+
+A *group* is an assistant message with all its tool results, or any other single message; an edit never parts one. Leading
+system messages are not in a transcript: nothing may touch them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Literal, NamedTuple, TypeAlias
+
+from ctxproxy.core.messages import Message, Tip, text_of, tool_calls
+from ctxproxy.errors import InvalidEdit
+
+Origin: TypeAlias = Literal["original", "edited", "inserted"]
+CountMessage: TypeAlias = Callable[[Message], int]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One message of the prompt: what is sent, what it costs, and why it stands as it does."""
+
+    message: Message
+    tokens: int
+    tip: Tip = ""
+    """The history message that it stands for; "" for a text of ours."""
+    origin: Origin = "original"
+    stage: str = ""
+    """The stage that edited or inserted it; "" for an original."""
+    covers: tuple[Tip, ...] = ()
+    """The history messages that an inserted entry stands in for, oldest first."""
+    pinned: bool = False
+    """Never edited, never dropped."""
+
+
+class Span(NamedTuple):
+    """Half-open range of entry indexes."""
+
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Transcript:
+    """The history part of a prompt, oldest first."""
+
+    entries: tuple[Entry, ...]
+
+    @cached_property
+    def tokens(self) -> int:
+        return sum(entry.tokens for entry in self.entries)
+
+    @cached_property
+    def groups(self) -> tuple[Span, ...]:
+        """The spans that cannot be parted, oldest first, without gaps."""
+        return tuple(_groups([entry.message for entry in self.entries]))
+
+    @cached_property
+    def turns(self) -> tuple[Span, ...]:
+        """The turns, oldest first: each begins at a user message (000-02); what stands before the first one is a turn of its own."""
+        return tuple(_turns(self.entries))
+
+    @cached_property
+    def newest(self) -> Span:
+        """The newest group, and all from the last user message on if that is later: what the model is asked right now."""
+        return _newest(self)
+
+    @cached_property
+    def last_user(self) -> int:
+        """The index of the last user message, -1 if there is none."""
+        return next((i for i in range(len(self.entries) - 1, -1, -1) if self.entries[i].message.role == "user"), -1)
+
+
+@dataclass(frozen=True, slots=True)
+class Replace:
+    """Send another message in place of one entry; role and call ids must stay."""
+
+    at: int
+    message: Message
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """Send these messages (none: leave it out) in place of a span of whole groups."""
+
+    span: Span
+    by: tuple[Message, ...] = ()
+    reason: str = ""
+    wants: Tip = ""
+    """This stands in for a summary up to that tip, which is not there yet."""
+
+
+Edit: TypeAlias = Replace | Fold
+
+
+def _groups(messages: Sequence[Message]) -> Iterable[Span]:
+    start, total = 0, len(messages)
+    while start < total:
+        end = start + 1
+        if tool_calls(messages[start]) or messages[start].fields.get("function_call"):
+            end = _end_of_results(messages, start)
+        while end < total and messages[end].role in ("tool", "function"):
+            end += 1
+        yield Span(start, end)
+        start = end
+
+
+def _end_of_results(messages: Sequence[Message], start: int) -> int:
+    """Past the last result of a call, also where a client let a user message come in between (invalid, yet seen)."""
+    open_ids = {call.id for call in tool_calls(messages[start])}
+    end = start + 1
+    for at in range(start + 1, len(messages)):
+        if not open_ids or messages[at].role == "assistant":
+            break
+        if messages[at].role == "tool" and messages[at].fields.get("tool_call_id") in open_ids:
+            open_ids.discard(str(messages[at].fields.get("tool_call_id")))
+            end = at + 1
+    return end
+
+
+def _turns(entries: Sequence[Entry]) -> Iterable[Span]:
+    starts = [i for i, e in enumerate(entries) if e.message.role == "user" and not (e.origin == "inserted" and i)]
+    if entries and (not starts or starts[0] > 0):
+        starts.insert(0, 0)
+    for n, start in enumerate(starts):
+        yield Span(start, starts[n + 1] if n + 1 < len(starts) else len(entries))
+
+
+def _newest(transcript: Transcript) -> Span:
+    if not transcript.entries:
+        return Span(0, 0)
+    start = transcript.groups[-1].start
+    if transcript.entries[-1].message.role == "assistant" and len(transcript.groups) > 1 and not tool_calls(transcript.entries[-1].message):
+        start = transcript.groups[-2].start  # a prefill of the client's: the request stands before it
+    return Span(start, len(transcript.entries))
+
+
+def protected(transcript: Transcript) -> frozenset[int]:
+    """The indexes that no stage may drop: pinned entries, the last user message, the newest group."""
+    pinned = {i for i, entry in enumerate(transcript.entries) if entry.pinned}
+    return frozenset(pinned | {transcript.last_user} | set(range(*transcript.newest)) - {-1})
+
+
+def untouchable(transcript: Transcript) -> frozenset[int]:
+    """The indexes that no stage may edit either: pinned entries and the last user message."""
+    pinned = {i for i, entry in enumerate(transcript.entries) if entry.pinned}
+    return frozenset((pinned | {transcript.last_user}) - {-1})
+
+
+def apply(transcript: Transcript, edits: Sequence[Edit], stage: str, count: CountMessage) -> Transcript:
+    """The transcript after a stage's edits, all told in indexes of the given one.
+
+    Raises InvalidEdit if one parts a group, overlaps another, or touches what is protected.
+    """
+    bounds = {group.start for group in transcript.groups} | {len(transcript.entries)}
+    kept, fixed = protected(transcript), untouchable(transcript)
+    out: list[Entry] = []
+    at = 0
+    for edit in sorted(edits, key=_position):
+        start, end = (edit.at, edit.at + 1) if isinstance(edit, Replace) else edit.span
+        if start < at or end > len(transcript.entries):
+            raise InvalidEdit(f"stage {stage} edits {start}:{end} twice or out of range")
+        out += transcript.entries[at:start]
+        if isinstance(edit, Replace):
+            if start in fixed:
+                raise InvalidEdit(f"stage {stage} edits the protected entry {start}")
+            out.append(_replaced(transcript.entries[start], edit, stage, count))
+        else:
+            if start >= end or start not in bounds or end not in bounds:
+                raise InvalidEdit(f"stage {stage} parts a group at {start}:{end}")
+            if not kept.isdisjoint(range(start, end)):
+                raise InvalidEdit(f"stage {stage} drops a protected entry in {start}:{end}")
+            out += _folded(transcript.entries[start:end], edit, stage, count)
+        at = end
+    return Transcript((*out, *transcript.entries[at:]))
+
+
+def _position(edit: Edit) -> int:
+    return edit.at if isinstance(edit, Replace) else edit.span.start
+
+
+def _replaced(old: Entry, edit: Replace, stage: str, count: CountMessage) -> Entry:
+    if edit.message.role != old.message.role or _ids(edit.message) != _ids(old.message):
+        raise InvalidEdit(f"stage {stage} changes role or call ids of entry {edit.at}")
+    origin: Origin = "inserted" if old.origin == "inserted" else "edited"
+    return replace(old, message=edit.message, tokens=count(edit.message), origin=origin, stage=stage)
+
+
+def _ids(message: Message) -> tuple[object, ...]:
+    return (message.fields.get("tool_call_id"), tuple(call.id for call in tool_calls(message)))
+
+
+def _folded(gone: Sequence[Entry], edit: Fold, stage: str, count: CountMessage) -> list[Entry]:
+    covers = tuple(tip for entry in gone for tip in (entry.covers or ((entry.tip,) if entry.tip else ())))
+    return [Entry(m, count(m), origin="inserted", stage=stage, covers=covers if n == 0 else ()) for n, m in enumerate(edit.by)]
+
+
+def violations(messages: Sequence[Message]) -> list[str]:
+    """The rules of the strictest upstream that a list breaks, in words; [] if it is valid.
+
+    Every tool call answered right after its message, no orphan result, system messages only at the front, never empty.
+    """
+    found: list[str] = [] if messages else ["the list is empty"]
+    open_ids: list[str] = []
+    front = True
+    for at, message in enumerate(messages):
+        front = front and message.role in SYSTEM
+        if message.role in SYSTEM and not front:
+            found.append(f"messages[{at}] is a {message.role} message behind the front")
+        if message.role == "tool":
+            call_id = str(message.fields.get("tool_call_id"))
+            if call_id in open_ids:
+                open_ids.remove(call_id)
+            else:
+                found.append(f"messages[{at}] answers no call")
+            continue
+        if open_ids:
+            found.append(f"messages[{at}] comes before the answers to {', '.join(open_ids)}")
+        open_ids = [call.id for call in tool_calls(message)]
+    if open_ids:
+        found.append(f"no answers to {', '.join(open_ids)}")
+    return found
+
+
+SYSTEM = ("system", "developer")
+
+
+def size_chars(message: Message) -> int:
+    """Characters of text and arguments: a cheap measure of how long a message is."""
+    return len(text_of(message)) + sum(len(call.arguments) for call in tool_calls(message))

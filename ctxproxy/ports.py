@@ -1,0 +1,127 @@
+"""The seams between the core and the world: what a store, an upstream and a tokenizer must offer."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Collection, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from ctxproxy.core.effects import Effect
+from ctxproxy.core.messages import Tip
+from ctxproxy.core.records import Checkpoint, Located, Page, Pin, Session, SessionKey, StoredMessage, Summary, Totals, WindowBelief
+
+Headers = Sequence[tuple[str, str]]
+"""Header names and values in order, repeated ones repeated."""
+
+
+class Tokenizer(Protocol):
+    """Counts the tokens of texts; `name` is the encoding's. Special-token spellings count as plain text."""
+
+    @property
+    def name(self) -> str: ...
+
+    def count(self, text: str) -> int:
+        """Tokens of any string, lone surrogates and a million blanks included; never raises, never takes seconds."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A request to an upstream; `url` is absolute, hop-by-hop headers and Host are already left out."""
+
+    method: str
+    url: str
+    headers: Headers
+    body: bytes | AsyncIterator[bytes] | None
+    first_byte_timeout_s: float
+    idle_timeout_s: float
+
+
+class Response(Protocol):
+    """An upstream's answer: status and headers are there, the body still comes, in raw chunks as they arrive (still encoded)."""
+
+    @property
+    def status(self) -> int: ...
+    @property
+    def reason(self) -> str: ...
+    @property
+    def headers(self) -> Headers: ...
+    def chunks(self) -> AsyncIterator[bytes]:
+        """The body's chunks, not decoded; raises UpstreamTimeout when idle for too long, UpstreamUnreachable when it breaks."""
+        ...
+
+    async def close(self) -> None:
+        """Give the connection up; an unread rest cancels the upstream's work. May be called at any time, also twice."""
+        ...
+
+
+class Upstream(Protocol):
+    """Sends calls; knows nothing of conversations."""
+
+    async def send(self, call: Call) -> Response:
+        """The answer as soon as its head is there, whatever the status; raises UpstreamUnreachable or UpstreamTimeout."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class Store(Protocol):
+    """Keeps sessions. Every method raises StoreUnavailable if the store does not answer."""
+
+    async def session(self, key: SessionKey) -> Session | None: ...
+
+    async def known(self, key: SessionKey, tips: Sequence[Tip]) -> int:
+        """How many of these tips, which are one chain from the root on, are stored: the length of the stored prefix."""
+        ...
+
+    async def history(self, key: SessionKey, tip: Tip) -> list[StoredMessage]:
+        """The messages from the root to `tip`, oldest first; [] for the root or an unknown tip."""
+        ...
+
+    async def leaves(self, key: SessionKey) -> list[Tip]:
+        """The tips without a child: the branches, the one written last first."""
+        ...
+
+    async def checkpoints(self, key: SessionKey, tips: Collection[Tip]) -> list[Checkpoint]:
+        """The checkpoints at any of these tips."""
+        ...
+
+    async def all_checkpoints(self, key: SessionKey) -> list[Checkpoint]:
+        """Every checkpoint of a session, newest first."""
+        ...
+
+    async def summaries(self, key: SessionKey, tips: Collection[Tip] | None) -> list[Summary]:
+        """The summaries named by any of these tips; None: all of the session."""
+        ...
+
+    async def pins(self, key: SessionKey) -> list[Pin]: ...
+
+    async def windows(self) -> list[WindowBelief]: ...
+
+    async def locate(self, tip_prefix: str) -> list[Located]:
+        """The messages whose tip begins with these hex digits (16 or more), at most 10."""
+        ...
+
+    async def sessions(self, limit: int, cursor: str | None, query: str) -> Page:
+        """A page of sessions, last used first, whose name holds `query`."""
+        ...
+
+    async def find(self, name: str) -> list[Session]:
+        """The sessions of any tenant with this name."""
+        ...
+
+    async def totals(self) -> Totals: ...
+
+    async def apply(self, effects: Sequence[Effect]) -> bool:
+        """Carry all out in one durable transaction; False if a MoveTip found another tip (all the rest is still carried out)."""
+        ...
+
+    async def erase(self, key: SessionKey) -> bool:
+        """Erase a session so that nothing of it is left in the store's files; False if it was not there."""
+        ...
+
+    async def ping(self) -> None:
+        """Answer, or raise StoreUnavailable."""
+        ...
+
+    async def close(self) -> None: ...
