@@ -19,7 +19,9 @@ ROOT: Tip = ""
 SYSTEM_ROLES = frozenset({"system", "developer"})
 IGNORED_WHEN_EMPTY = ("refusal", "tool_calls", "function_call", "audio", "annotations", "name", "reasoning_content", "reasoning")
 """Keys that clients add or leave out when they hold nothing; null, "" and [] in them mean absent."""
-IGNORED = frozenset({"cache_control", "reasoning_content", "reasoning", "reasoning_details", "thinking_blocks", "x_context", "provider_specific_fields"})
+IGNORED = frozenset(
+    {"cache_control", "reasoning_content", "reasoning", "reasoning_details", "thinking_blocks", "x_context", "provider_specific_fields"}
+)
 """Keys that come and go between two sendings of one message: moving cache marks, and reasoning that clients drop."""
 
 
