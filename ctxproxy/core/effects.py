@@ -19,6 +19,10 @@ class OpenSession:
     frame: str = ""
     """Kept from the first request; later values do not replace it."""
     system: tuple[bytes, ...] | None = None
+    model: str | None = None
+    profile: str = ""
+    fixed_tokens: int = 0
+    """`profile` and `fixed_tokens` are kept where `model` is given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +35,15 @@ class AppendMessages:
 
 @dataclass(frozen=True, slots=True)
 class MoveTip:
-    """Let the conversation stand at `to`, if it stands at `expected` (compare-and-set; None: wherever it stands)."""
+    """Let the conversation stand at `to`, if it stands at `expected` (compare-and-set; None: wherever it stands).
+
+    With `required`, nothing of the list that it is in is carried out if it stands elsewhere.
+    """
 
     key: SessionKey
     expected: Tip | None
     to: Tip
+    required: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""JSON in and out: fast where msgspec can, tolerant where only the standard library can (lone surrogates).
+"""JSON in and out: fast where msgspec can, tolerant where only the standard library can (lone surrogates, NaN, huge exponents).
 
 A lone surrogate (`"\\ud83c"`) is legal JSON text and a legal Python string, but has no UTF-8 form; msgspec refuses it.
 """
@@ -6,16 +6,24 @@ A lone surrogate (`"\\ud83c"`) is legal JSON text and a legal Python string, but
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
+
+_MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_ITEMS = msgspec.json.Decoder(list[msgspec.Raw])
+_VALUE = json.JSONDecoder()
+_BLANKS = re.compile(r"[ \t\n\r]*")  # RFC 8259 §2
+_REFUSED = (msgspec.DecodeError, RecursionError, UnicodeDecodeError)
 
 
 def decode(raw: bytes) -> Any:
     """The value of a JSON text; raises ValueError if it is none."""
     try:
         return msgspec.json.decode(raw)
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+    except _REFUSED:
         try:
             return json.loads(raw)
         except RecursionError:
@@ -33,3 +41,72 @@ def encode(value: Any) -> bytes:
 def canonical(value: Any) -> bytes:
     """A JSON text that is equal for equal values: keys sorted, no blanks, ASCII only."""
     return json.dumps(value, sort_keys=True, separators=(",", ":")).encode("ascii")
+
+
+def members(raw: bytes | msgspec.Raw) -> dict[str, msgspec.Raw]:
+    """The exact text of each value of a JSON object by key, in order, the last of equal keys; raises ValueError if it is no object.
+
+    The texts are views of `raw` where msgspec can read it; their own strings are not checked to be valid UTF-8.
+    """
+    try:
+        return _MEMBERS.decode(raw)
+    except _REFUSED:
+        return {key: msgspec.Raw(text.encode()) for key, text in _slices(_text(raw), "{", "}")}
+
+
+def items(raw: bytes | msgspec.Raw) -> list[msgspec.Raw]:
+    """The exact text of each element of a JSON array; raises ValueError if it is none; views as in `members`."""
+    try:
+        return _ITEMS.decode(raw)
+    except _REFUSED:
+        return [msgspec.Raw(text.encode()) for _, text in _slices(_text(raw), "[", "]")]
+
+
+def _text(raw: bytes | msgspec.Raw) -> str:
+    """Python's strict UTF-8 decoding: encoding a slice again gives its exact bytes; a byte order mark is skipped (RFC 8259 §8.1)."""
+    return bytes(raw).decode("utf-8-sig")
+
+
+def _slices(text: str, opening: str, closing: str) -> Iterator[tuple[str, str]]:
+    """Key ("" in an array) and exact text of each value of the one object or array that a text holds."""
+    at = _expect(text, _past_blanks(text, 0), opening)
+    more = text[at : at + 1] != closing
+    while more:
+        key = ""
+        if opening == "{":
+            key, at = _key(text, at)
+        end = _end_of_value(text, at)
+        yield key, text[at:end]
+        at = _past_blanks(text, end)
+        more = text[at : at + 1] != closing
+        if more:
+            at = _expect(text, at, ",")
+    if _past_blanks(text, at + 1) != len(text):
+        raise json.JSONDecodeError("Extra data", text, at + 1)
+
+
+def _key(text: str, at: int) -> tuple[str, int]:
+    """A key, and where its value begins."""
+    end = _end_of_value(text, at)
+    if text[at] != '"':
+        raise json.JSONDecodeError("Expecting a key in double quotes", text, at)
+    return json.loads(text[at:end]), _expect(text, _past_blanks(text, end), ":")
+
+
+def _end_of_value(text: str, at: int) -> int:
+    try:
+        return _VALUE.raw_decode(text, at)[1]
+    except RecursionError:
+        raise ValueError("the JSON text is nested too deeply") from None
+
+
+def _expect(text: str, at: int, mark: str) -> int:
+    """Past a mark and the blanks behind it."""
+    if text[at : at + 1] != mark:
+        raise json.JSONDecodeError(f"Expecting {mark!r}", text, at)
+    return _past_blanks(text, at + 1)
+
+
+def _past_blanks(text: str, at: int) -> int:
+    found = _BLANKS.match(text, at)
+    return found.end() if found else at

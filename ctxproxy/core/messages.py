@@ -79,7 +79,7 @@ def make(fields: Mapping[str, Any]) -> Message:
 def text_of(message: Message) -> str:
     """All text of a message's content: the string, or its text and refusal parts joined by line breaks; "" if none."""
     content = message.content
-    if isinstance(content, str):
+    if isinstance(content, str) and content:
         return content
     if isinstance(content, list):
         return "\n".join(part_text(part) for part in content if part_text(part))
@@ -111,7 +111,8 @@ def _call(call: dict[str, Any]) -> ToolCall:
     if not isinstance(body, dict):
         body = {}
     arguments = body.get("arguments", body.get("input", ""))
-    return ToolCall(str(call.get("id", "")), str(body.get("name", "")), arguments if isinstance(arguments, str) else str(arguments))
+    text = arguments if isinstance(arguments, str) else jsontext.encode(arguments).decode()
+    return ToolCall(str(call.get("id", "")), str(body.get("name", "")), text)
 
 
 def with_fields(message: Message, **changes: Any) -> Message:
@@ -128,7 +129,7 @@ def identity(message: Message) -> bytes:
     """16 bytes that are equal for two sendings of the same message, whatever client library wrote it.
 
     Only known re-serialisations are levelled: one text part and a plain string, absent and empty optional keys, key order,
-    `cache_control`, dropped reasoning. All else counts, every character of text and arguments included.
+    `cache_control`, dropped reasoning, an audio answer and its id. All else counts, every character of text and arguments included.
     """
     return hashlib.blake2b(jsontext.canonical(_levelled(message.fields)), digest_size=16).digest()
 
@@ -141,6 +142,9 @@ def _levelled(fields: Mapping[str, Any]) -> dict[str, Any]:
     content = _levelled_content(out.pop("content", None))
     if content not in (None, "", []):
         out["content"] = content
+    audio = out.get("audio")
+    if isinstance(audio, dict) and "id" in audio:
+        out["audio"] = {"id": audio["id"]}  # what a client sends back of an audio answer, by the API reference
     calls = out.get("tool_calls")
     if isinstance(calls, list):
         out["tool_calls"] = [{k: v for k, v in c.items() if k != "index"} if isinstance(c, dict) else c for c in calls]

@@ -38,6 +38,12 @@ class Session:
     """Digest of model, stream, tools and system of its first request: a thin client repeats it."""
     system: tuple[bytes, ...] = ()
     """The leading system messages last seen, as raw JSON."""
+    model: str = ""
+    """The model asked last."""
+    profile: str = ""
+    """The `X-Context-Preset` of the last request; "" if it had none."""
+    fixed_tokens: int = 0
+    """Tokens of tools and response format in the last request."""
     created: float = 0.0
     last_used: float = 0.0
     requests: int = 0

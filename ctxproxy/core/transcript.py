@@ -115,8 +115,9 @@ def _end_of_results(messages: Sequence[Message], start: int) -> int:
     for at in range(start + 1, len(messages)):
         if not open_ids or messages[at].role == "assistant":
             break
-        if messages[at].role == "tool" and messages[at].fields.get("tool_call_id") in open_ids:
-            open_ids.discard(str(messages[at].fields.get("tool_call_id")))
+        call_id = str(messages[at].fields.get("tool_call_id"))
+        if messages[at].role == "tool" and call_id in open_ids:
+            open_ids.discard(call_id)
             end = at + 1
     return end
 
@@ -141,7 +142,7 @@ def _newest(transcript: Transcript) -> Span:
 def protected(transcript: Transcript) -> frozenset[int]:
     """The indexes that no stage may drop: pinned entries, the last user message, the newest group."""
     pinned = {i for i, entry in enumerate(transcript.entries) if entry.pinned}
-    return frozenset(pinned | {transcript.last_user} | set(range(*transcript.newest)) - {-1})
+    return frozenset((pinned | {transcript.last_user} | set(range(*transcript.newest))) - {-1})
 
 
 def untouchable(transcript: Transcript) -> frozenset[int]:

@@ -19,15 +19,13 @@ from typing import Any, ClassVar, Literal, TypeAlias, TypeVar
 
 import msgspec
 
-from ctxproxy.core.messages import Tip
+from ctxproxy.core.markers import MARKER_DIGITS, Language, marker_of
 from ctxproxy.core.records import Summary
 from ctxproxy.core.transcript import CountMessage, Edit, Transcript
 
-Loss: TypeAlias = Literal["reversible", "lossy"]
-Language: TypeAlias = Literal["en", "zh"]
+__all__ = ["MARKER_DIGITS", "REGISTRY", "Context", "Language", "Loss", "Stage", "make_stage", "marker_of", "register"]
 
-MARKER_DIGITS = 16
-"""Hex digits of a tip in a marker: 64 bits, enough that no two messages of a store share one by chance."""
+Loss: TypeAlias = Literal["reversible", "lossy"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +86,3 @@ def make_stage(spec: dict[str, Any]) -> Stage:
         return msgspec.convert(options, REGISTRY[name])
     except msgspec.ValidationError as error:
         raise ValueError(f"stage {name}: {error}") from None
-
-
-def marker_of(tip: Tip) -> str:
-    """The marker under which the original is found again (`GET expand/{marker}`)."""
-    return tip[:MARKER_DIGITS]

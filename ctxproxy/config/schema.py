@@ -1,0 +1,192 @@
+"""The settings as frozen values: every key of `config.yaml`, its type and its default.
+
+Knows nothing of files or the environment. Constraints that one key can break alone are in its type; those between keys are in `checks`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Annotated, Literal, TypeAlias
+
+import msgspec
+
+from ctxproxy.core.policy import Count, Policy, Recovery, SummarizerPolicy, Tokens
+
+MASK = "********"
+SECRETS = frozenset({"api_key", "token"})
+"""The names of the keys whose values are shown to nobody."""
+
+Port: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=65535)]
+Seconds: TypeAlias = Annotated[float, msgspec.Meta(gt=0.0)]
+Name: TypeAlias = Annotated[str, msgspec.Meta(min_length=1)]
+HeaderName: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")]
+"""A token, as field names are (RFC 9110 §5.1)."""
+Whole: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
+Encoding: TypeAlias = Literal["o200k_base", "cl100k_base"]
+
+
+class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A part of the settings; its repr holds no secret."""
+
+    def __repr__(self) -> str:
+        return _masked_repr(self)
+
+
+class Listen(Section, frozen=True):
+    """Where the proxy listens; port 0 takes a free one."""
+
+    host: Name = "127.0.0.1"
+    port: Port = 8787
+    workers: Count = 1
+    max_body_mb: Annotated[float, msgspec.Meta(gt=0.0)] = 64.0
+
+
+class Route(Section, frozen=True):
+    """Another upstream, or other context keys, for the models whose name matches; what it leaves empty is the upstream's."""
+
+    match: Name
+    base_url: str = ""
+    api_key: str = ""
+    profile: str | None = None
+
+
+class UpstreamSettings(Section, frozen=True):
+    """Where requests go; `api_key` is used only when a request brings no credential, and is empty when there is none."""
+
+    base_url: str = "https://api.openai.com/v1"
+    api_key: str = ""
+    connect_timeout_s: Seconds = 10.0
+    first_byte_timeout_s: Seconds = 600.0
+    idle_timeout_s: Seconds = 300.0
+    on_disconnect: Literal["cancel", "drain"] = "cancel"
+    routes: tuple[Route, ...] = ()
+
+
+class Sessions(Section, frozen=True):
+    """How requests are told apart and what is kept of them."""
+
+    header: HeaderName = "X-Session-Id"
+    user_header: HeaderName = "X-User-Id"
+    mode: Literal["auto", "full", "append"] = "auto"
+    derive: bool = True
+    scope: Literal["credential", "shared"] = "credential"
+    retention_days: Count | None = 30
+    restore_turns: Count | Literal["all", "auto"] = "all"
+
+
+class Context(Policy, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """How a conversation is kept inside its budget: the core's policy, and what only the shell acts on."""
+
+    report_usage: Literal["upstream", "logical"] = "upstream"
+    recall_tool: bool = False
+
+
+class ModelEntry(Section, frozen=True):
+    """What is known of the models whose name matches; None: to be learned."""
+
+    match: Name
+    window: Tokens | None = None
+    encoding: Encoding | None = None
+
+
+class Summarizer(SummarizerPolicy, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Who writes summaries, and how; None: as the request itself has it."""
+
+    kind: Literal["llm", "extractive", "off"] = "llm"
+
+    def __repr__(self) -> str:
+        return _masked_repr(self)
+
+
+class Preload(Section, frozen=True):
+    """How much of a known user's past a new session starts with."""
+
+    sessions: Whole = 3
+    chunks: Whole = 5
+
+
+class Memory(Section, frozen=True):
+    """What is remembered beyond one session."""
+
+    daily_files: bool = True
+    facts: bool = True
+    preload: Preload = Preload()
+
+
+class Retrieval(Section, frozen=True):
+    """How removed parts of the past are found again for the newest request."""
+
+    kind: Literal["off", "keyword", "dense", "hybrid"] = "hybrid"
+    top_k: Count = 3
+    min_score: float = 0.0
+    max_tokens: Tokens = 2000
+
+
+class Commands(Section, frozen=True):
+    """Whether `/context` and its like in a user message are answered by the proxy."""
+
+    enabled: bool = True
+
+
+class StoreSettings(Section, frozen=True):
+    """Where sessions are kept: `memory://` or `sqlite:///path`, a relative path being one under `data_dir`."""
+
+    url: Name = "sqlite:///ctxproxy.db"
+
+
+class Admin(Section, frozen=True):
+    """Who may call the admin API; an empty token means callers on this machine only."""
+
+    token: str = ""
+
+
+class Log(Section, frozen=True):
+    """What is logged, to standard error."""
+
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    format: Literal["text", "json"] = "text"
+
+
+class Keys(Section, frozen=True):
+    """Everything that can be set, as INTERFACE §3 names it."""
+
+    listen: Listen = Listen()
+    upstream: UpstreamSettings = UpstreamSettings()
+    sessions: Sessions = Sessions()
+    context: Context = Context()
+    profiles: Mapping[str, Context] = MappingProxyType({})
+    models: tuple[ModelEntry, ...] = ()
+    summarizer: Summarizer = Summarizer()
+    recovery: Recovery = Recovery()
+    memory: Memory = Memory()
+    retrieval: Retrieval = Retrieval()
+    commands: Commands = Commands()
+    store: StoreSettings = StoreSettings()
+    data_dir: Name = "./data"
+    admin: Admin = Admin()
+    log: Log = Log()
+
+
+class Settings(Keys, frozen=True):
+    """The settings in force, and what a reload reads again: the file and what the command line said."""
+
+    origin: Path | None = None
+    overrides: Mapping[str, object] = MappingProxyType({})
+
+
+def _masked_repr(section: msgspec.Struct) -> str:
+    shown = {name: MASK if name in SECRETS and getattr(section, name) else getattr(section, name) for name in section.__struct_fields__}
+    return f"{type(section).__name__}({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
+
+
+def as_tree(value: object) -> object:
+    """A setting as dicts, lists and scalars, its secrets masked."""
+    if isinstance(value, msgspec.Struct):
+        return {name: MASK if name in SECRETS and getattr(value, name) else as_tree(getattr(value, name)) for name in value.__struct_fields__}
+    if isinstance(value, Mapping):
+        return {key: as_tree(item) for key, item in value.items()}
+    if isinstance(value, tuple):
+        return [as_tree(item) for item in value]
+    return value

@@ -1,0 +1,56 @@
+"""Frozen decisions: what a history is sent as, up to a tip, replayed byte for byte until the prompt is too long again."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Mapping, Sequence
+
+from ctxproxy.core import jsontext
+from ctxproxy.core.messages import Tip, read
+from ctxproxy.core.policy import Policy
+from ctxproxy.core.records import Checkpoint, FrozenEntry, Summary
+from ctxproxy.core.transcript import CountMessage, Entry, Transcript
+
+
+def variant_of(model: str, policy: Policy) -> str:
+    """Names the decisions that belong together: those for one model under one preset or pipeline."""
+    stages = jsontext.canonical([policy.preset, list(policy.pipeline) if policy.pipeline is not None else None])
+    return hashlib.blake2b(model.encode("utf-8", "surrogatepass") + b"\n" + stages, digest_size=12).hexdigest()
+
+
+def freeze(transcript: Transcript, tip: Tip, variant: str, now: float, *, provisional: bool, actions: Sequence[tuple[str, int]]) -> Checkpoint:
+    """The decision that a history up to `tip` is sent as this transcript."""
+    entries = tuple(
+        FrozenEntry(e.tip, None if e.origin == "original" else e.message.raw, e.tokens, e.stage, e.covers) for e in transcript.entries
+    )
+    return Checkpoint(tip, variant, entries, now, provisional, tuple(actions))
+
+
+def resume(tips: Sequence[Tip], checkpoints: Collection[Checkpoint], variant: str, summaries: Collection[Summary]) -> Checkpoint | None:
+    """The decision to replay for a history: the deepest of its variant, but none made without a summary that is there now."""
+    depth = {tip: at for at, tip in enumerate(tips)}
+    ready = {s.tip for s in summaries if s.kind == "llm"}
+    candidates = [c for c in checkpoints if c.variant == variant and c.tip in depth and not is_void(c, ready)]
+    return max(candidates, key=lambda c: (depth[c.tip], c.created), default=None)
+
+
+def is_void(checkpoint: Checkpoint, ready: Collection[Tip]) -> bool:
+    """Whether a checkpoint was made without a summary that is ready by now."""
+    return checkpoint.provisional and any(e.covers and e.covers[-1] in ready for e in checkpoint.entries)
+
+
+def replay(checkpoint: Checkpoint, base: Transcript, count: CountMessage) -> Transcript:
+    """The transcript that a decision makes of a history: its entries, then all that came after its tip."""
+    by_tip: Mapping[Tip, tuple[int, Entry]] = {e.tip: (at, e) for at, e in enumerate(base.entries) if e.tip}
+    if checkpoint.tip not in by_tip:
+        return base
+    front = tuple(_thawed(frozen, by_tip, count) for frozen in checkpoint.entries if frozen.raw is not None or frozen.tip in by_tip)
+    return Transcript((*front, *base.entries[by_tip[checkpoint.tip][0] + 1 :]))
+
+
+def _thawed(frozen: FrozenEntry, by_tip: Mapping[Tip, tuple[int, Entry]], count: CountMessage) -> Entry:
+    if frozen.raw is None:
+        return by_tip[frozen.tip][1]
+    message = read(frozen.raw)
+    pinned = by_tip[frozen.tip][1].pinned if frozen.tip in by_tip else False
+    return Entry(message, count(message), frozen.tip, "edited" if frozen.tip else "inserted", frozen.stage, frozen.covers, pinned)

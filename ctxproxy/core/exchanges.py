@@ -1,0 +1,52 @@
+"""Tool calls with their results, and what counts as recent, for the stages that shorten them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from ctxproxy.core.messages import ToolCall, tool_calls
+from ctxproxy.core.transcript import Entry, Span, Transcript
+
+RESULT_ROLES = ("tool", "function")
+
+
+class Exchange(NamedTuple):
+    """A result at an index of the transcript, and the call that it answers (None: an orphan, or an old function call)."""
+
+    at: int
+    call: ToolCall | None
+    group: Span
+
+
+def exchanges(transcript: Transcript) -> Iterator[Exchange]:
+    """Every tool result, oldest first. Call ids are looked up within the group: clients use them again in later turns."""
+    for group in transcript.groups:
+        calls = {call.id: call for call in tool_calls(transcript.entries[group.start].message)}
+        for at in range(group.start, group.end):
+            message = transcript.entries[at].message
+            if message.role in RESULT_ROLES:
+                yield Exchange(at, calls.get(str(message.fields.get("tool_call_id"))), group)
+
+
+def recent_start(transcript: Transcript, keep_turns: int, max_tokens: int) -> int:
+    """The index from which on entries are recent: in the newest turns and in the newest groups of together `max_tokens` tokens.
+
+    The second bound makes one long turn (one user message, 300 tool calls) compactable; the newest group is always recent.
+    """
+    turns, start = transcript.turns, transcript.newest.start
+    oldest = turns[-keep_turns].start if 0 < keep_turns <= len(turns) else 0 if keep_turns else start
+    tokens = sum(entry.tokens for entry in transcript.entries[start:])
+    for group in reversed(transcript.groups):
+        if group.start >= start:
+            continue
+        tokens += sum(entry.tokens for entry in transcript.entries[group.start : group.end])
+        if tokens > max_tokens or group.start < oldest:
+            break
+        start = group.start
+    return start
+
+
+def may_edit(entry: Entry) -> bool:
+    """Whether a stage may make an entry smaller: it is not pinned, and the client did not ask to keep it whole."""
+    return not entry.pinned and not entry.message.directives.never_summarize

@@ -1,0 +1,206 @@
+"""A summary without a model: the sentences that say most with least, in their own words and order.
+
+Sentences are chosen greedily by what they add: rare words, names, numbers, paths and words of decision count, words that are already
+there count little (budgeted maximum coverage, lazily evaluated). Deterministic, and about as fast as one pass over the text.
+"""
+
+from __future__ import annotations
+
+import heapq
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from math import log
+from typing import NamedTuple
+
+from ctxproxy.core.language import Language
+from ctxproxy.core.messages import Message, text_of, tool_calls
+from ctxproxy.core.sentences import parted, units
+
+CountText = Callable[[str], int]
+
+WORD = re.compile(r"[^\W\u3400-\u9fff]+(?:[-./:@][^\W\u3400-\u9fff]+)*")
+HAN_RUN = re.compile("[\u3400-\u9fff]+")
+PLAIN = re.compile(r"[A-Z]?[a-z]+|\d")
+LONGEST_WORD_CHARS = 80
+"""Longer ones are encoded data: they say nothing."""
+SMALL_TALK = frozenset(
+    "ok okay yes no sure thanks thank you great hello hi hey bye cool nice good done yep nope alright awesome perfect wow please continue go on "
+    "好 好的 嗯 嗯嗯 谢谢 谢谢你 你好 您好 是 是的 对 对的 不客气 再见 可以 行 哈哈 没问题 明白 明白了 知道了 继续".split()
+)
+STOPWORDS = frozenset(
+    "a an the and or but if then so of to in on at by for with from as is are was were be been being it its this that these those i you he she we they me him her us them my "
+    "your his our their do does did have has had will would can could should may might not no yes there here what which who when where how why all any some just very also "
+    "about into over than more most up out too really like get got one im ive dont s t re ve ll m d 的是 是一 一个 我们 你们 他们 这个 那个 什么 怎么 可以 就是 还是 没有 不是 "
+    "如果 因为 所以 但是 然后 而且 或者 已经 现在 知道 觉得 自己 一下 一些 这样 那么 非常 的时 时候".split()
+)
+CUES = frozenset(
+    "never must only always prefer decided decision chose chosen agreed because instead rejected root cause fixed failed error Error failure warning TODO todo next remaining "
+    "conclusion result budget deadline limit goal important remember Never Always Must Only Do Decision "
+    "必须 不要 禁止 只能 预算 决定 结论 原因 改为 失败 错误 修复 待办 下一 目标 重要 记住 截止 喜欢 讨厌 不能 选择".split()
+)
+ROLE_FACTORS = {"user": 1.25, "assistant": 1.0, "tool": 0.5, "function": 0.5}
+GOAL_FACTOR = 1.5
+"""For the first user message: it states what all of this is for."""
+ASKING_FACTOR = 0.6
+ASKING = ("?", "？", "吗", "呢", "吗。", "呢。")
+CODE_FACTOR, NUMBER_FACTOR, NAME_FACTOR, HAN_FACTOR, CUE_FACTOR, STOP_FACTOR = 3.0, 2.0, 1.5, 0.15, 2.0, 0.1
+"""What a word counts beside a plain one: ids, paths and names of code; numbers; names; two neighbouring Chinese characters (most are no word)."""
+COVERED = 0.2
+"""What a word still counts each time it is said again."""
+COST_EXPONENT = 0.9
+"""How much length is held against a piece; at 1 only fragments win, at 0 only long ones."""
+COST_FLOOR_TOKENS = 2.0
+CALL_CHARS = 240
+LABELS: dict[Language, dict[str, str]] = {
+    "en": {"user": "User: ", "assistant": "Assistant: ", "tool": "Tool {}: ", "call": "Called "},
+    "zh": {"user": "用户：", "assistant": "助手：", "tool": "工具 {}：", "call": "调用 "},
+}
+
+
+class Piece(NamedTuple):
+    """A sentence: where it stands, whose it is, how much its speaker counts."""
+
+    text: str
+    message: int
+    label: str
+    factor: float
+    prose: bool
+
+
+def extract(messages: Sequence[Message], max_tokens: int, count_text: CountText, language: Language) -> str:
+    """The best sentences of the messages in at most `max_tokens`, one line a speaker; "" if nothing of weight is there or fits."""
+    pieces = pieces_of(messages, language)
+    order = _ranked(pieces, max_tokens)
+    return _fitted([pieces[i] for i in order], order, max_tokens, count_text)
+
+
+def squeeze(text: str, max_tokens: int, count_text: CountText) -> str:
+    """A text in at most `max_tokens`: whole if it fits, else its best lines and sentences in order."""
+    if count_text(text) <= max_tokens:
+        return text
+    lines = [(number, sentence) for number, line in enumerate(text.splitlines()) for sentence in units(line)]
+    pieces = [Piece(sentence, number, "", 1.0, prose=True) for number, sentence in lines]
+    order = _ranked(pieces, max_tokens)
+    return _fitted([pieces[i] for i in order], order, max_tokens, count_text)
+
+
+def pieces_of(messages: Sequence[Message], language: Language) -> list[Piece]:
+    """The sentences of all messages, calls in short form among them; small talk and repetitions left out."""
+    labels = LABELS[language]
+    names = {call.id: call.name for message in messages for call in tool_calls(message)}
+    goal = next((n for n, message in enumerate(messages) if message.role == "user"), -1)
+    seen: set[str] = set()
+    out: list[Piece] = []
+    for number, message in enumerate(messages):
+        factor = ROLE_FACTORS.get(message.role, 1.0) * (GOAL_FACTOR if number == goal else 1.0)
+        label, prose = _label(message, names, labels)
+        for sentence in (*units(text_of(message)), *_calls(message, labels)):
+            key = sentence.lower()
+            if key not in seen and key.strip(" .!?,~。！，？～") not in SMALL_TALK:
+                seen.add(key)
+                out.append(Piece(sentence, number, label, factor, prose))
+    return out
+
+
+def _label(message: Message, names: dict[str, str], labels: dict[str, str]) -> tuple[str, bool]:
+    if message.role in ("tool", "function"):
+        name = names.get(str(message.fields.get("tool_call_id")), "") or str(message.fields.get("name") or "")
+        return labels["tool"].format(name).replace(" :", ":").replace(" ：", "："), False
+    return labels.get(message.role, ""), True
+
+
+def _calls(message: Message, labels: dict[str, str]) -> list[str]:
+    calls = (" ".join(f"{labels['call']}{call.name} {call.arguments}".split()) for call in tool_calls(message))
+    return [part for call in calls for part in parted(call, CALL_CHARS)]
+
+
+def _words(text: str) -> set[str]:
+    words = set(WORD.findall(text))
+    if not text.isascii():
+        for run in HAN_RUN.findall(text):
+            words.update(map("".join, zip(run, run[1:], strict=False)) if len(run) > 1 else (run,))
+    return words
+
+
+def _ranked(pieces: Sequence[Piece], max_tokens: int) -> list[int]:
+    """The indexes of pieces in the order in which they are worth their cost, somewhat more than fit."""
+    bags = [_words(piece.text) for piece in pieces]
+    seen_in: Counter[str] = Counter()
+    for bag in bags:
+        seen_in.update(bag)
+    total = len(pieces) + 1
+    weights = {word: log(total / (times + 0.5)) * _class_factor(word) for word, times in seen_in.items()}
+    sizes = [_estimate(piece.text) for piece in pieces]
+    prices = [(size + COST_FLOOR_TOKENS) ** COST_EXPONENT / (p.factor * (ASKING_FACTOR if p.text.endswith(ASKING) else 1.0)) for size, p in zip(sizes, pieces, strict=True)]
+    heap = [(-sum(map(weights.__getitem__, bag)) / price, i) for i, (bag, price) in enumerate(zip(bags, prices, strict=True))]
+    heapq.heapify(heap)
+    return _greedy(heap, bags, prices, weights, sizes, max_tokens * 1.3)
+
+
+def _greedy(heap: list[tuple[float, int]], bags: list[set[str]], prices: list[float], weights: dict[str, float], sizes: list[float], room: float) -> list[int]:
+    """Lazy greedy: a gain only falls as more is covered, so one that is still the best after recounting is the best of all."""
+    out: list[int] = []
+    while heap and room > 0:
+        old, i = heapq.heappop(heap)
+        gain = -sum(map(weights.__getitem__, bags[i])) / prices[i]
+        if gain >= 0:
+            continue
+        if heap and gain > heap[0][0] and gain > old:
+            heapq.heappush(heap, (gain, i))
+            continue
+        out.append(i)
+        room -= sizes[i]
+        for word in bags[i]:
+            weights[word] *= COVERED
+    return out
+
+
+def _estimate(text: str) -> float:
+    """Tokens of a sentence with its join, by a rule of thumb on the low side: 4.5 characters, or 1.5 Chinese ones, a token."""
+    return 1 + (len(text) / 4.5 if text.isascii() else len(text) / 1.5)
+
+
+def _class_factor(word: str) -> float:
+    if word in CUES:
+        return CUE_FACTOR
+    if word in STOPWORDS or word.lower() in STOPWORDS:
+        return STOP_FACTOR
+    if len(word) > LONGEST_WORD_CHARS:
+        return 0.0
+    if not word.isascii():
+        return HAN_FACTOR if HAN_RUN.match(word) else 1.0
+    if word.islower() and word.isalpha():
+        return 1.0
+    if PLAIN.fullmatch(word):
+        return NAME_FACTOR
+    return NUMBER_FACTOR if word.isdigit() else CODE_FACTOR
+
+
+def _fitted(chosen: Sequence[Piece], order: Sequence[int], max_tokens: int, count_text: CountText) -> str:
+    """The longest beginning of the ranking that fits, in the original order."""
+    low, high, best = 0, len(chosen), ""
+    while low < high:
+        middle = (low + high + 1) // 2
+        text = _rendered(sorted(zip(order[:middle], chosen[:middle], strict=True)))
+        if count_text(text) <= max_tokens:
+            low, best = middle, text
+        else:
+            high = middle - 1
+    return best
+
+
+def _rendered(placed: Sequence[tuple[int, Piece]]) -> str:
+    """One line for each speaker; what was left out between two sentences is shown as "…", lines of a result stay lines."""
+    out: list[str] = []
+    before, last = -2, Piece("", -1, "", 0.0, prose=True)
+    for at, piece in placed:
+        if piece.message != last.message and (piece.label != last.label or not piece.prose or not piece.label):
+            out.append(("\n" if out else "") + piece.label)
+        elif not piece.prose:
+            out.append("\n")
+        else:
+            out.append(" " if at == before + 1 else " … ")
+        out.append(piece.text)
+        before, last = at, piece
+    return "".join(out)

@@ -1,0 +1,70 @@
+"""Leaving out whole stretches so that the list stays one that strict upstreams take: roles in turn, a user message first."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator
+
+from ctxproxy.core import markers, pairing
+from ctxproxy.core.markers import Language
+from ctxproxy.core.messages import SYSTEM_ROLES, make
+from ctxproxy.core.transcript import Fold, Span, Transcript, protected
+
+
+class Folder:
+    """Folds of one transcript; what must stay and whether the client's roles alternate is looked up once."""
+
+    def __init__(self, transcript: Transcript, language: Language) -> None:
+        self.entries = transcript.entries
+        self.transcript = transcript
+        self.language = language
+        self.kept = protected(transcript)
+        self.user_first = bool(self.entries) and self.entries[0].message.role == "user"
+        self.alternates = pairing.alternates(entry.message for entry in transcript.entries)
+
+    def turn(self, turn: Span) -> Iterator[Fold]:
+        """One fold for the whole turn, or, if something in it must stay, folds for all but its first message and that."""
+        if self.kept.isdisjoint(range(*turn)):
+            yield Fold(turn)
+        else:
+            yield from self.body(turn)
+
+    def body(self, turn: Span) -> Iterator[Fold]:
+        """Folds for what follows the first message of a turn: each run of groups without anything that must stay."""
+        start = turn.start + (self.entries[turn.start].message.role == "user")
+        return self.runs(Span(start, turn.end))
+
+    def runs(self, span: Span) -> Iterator[Fold]:
+        """A fold for each run of groups of a span without anything that must stay."""
+        run: Span | None = None
+        for group in self.free_groups(span):
+            if run and run.end != group.start:
+                yield self.fold(run)
+                run = None
+            run = Span(run.start if run else group.start, group.end)
+        if run:
+            yield self.fold(run)
+
+    def free_groups(self, span: Span) -> Iterator[Span]:
+        """The groups of a span without anything that must stay, oldest first."""
+        groups = self.transcript.groups
+        for n in range(bisect_left(groups, (span.start,)), len(groups)):
+            if groups[n].end > span.end:
+                return
+            if self.kept.isdisjoint(range(*groups[n])):
+                yield groups[n]
+
+    def fold(self, span: Span) -> Fold:
+        """The fold of whole groups, with what must stand in their place so that the messages around do not clash."""
+        before = self._role(range(span.start - 1, -1, -1))
+        after = self._role(range(span.end, len(self.entries)))
+        if self.alternates and before == after == "user":
+            return Fold(span, (pairing.acknowledgement(self.language),))
+        if after == "assistant" and ((before == "assistant" and self.alternates) or (not before and self.user_first)):
+            return Fold(span, (make({"role": "user", "content": markers.acknowledgement(self.language)}),))
+        return Fold(span)
+
+    def _role(self, places: range) -> str:
+        """The role of the next message in this direction that is no system message; "" if there is none."""
+        roles = (self.entries[at].message.role for at in places)
+        return next((role for role in roles if role not in SYSTEM_ROLES), "")

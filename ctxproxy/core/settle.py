@@ -1,0 +1,67 @@
+"""What to keep of a request once its answer ended, however it ended: a list of effects for one transaction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ctxproxy.core.effects import AppendMessages, CountUse, Effect, MoveTip, OpenSession, PutCheckpoint
+from ctxproxy.core.messages import ROOT, Message, Tip, identity, next_tip
+from ctxproxy.core.plan import Plan, Situation
+from ctxproxy.core.records import Manner, Session, SessionKey, StoredMessage
+from ctxproxy.core.sessions import Joined, moves_tip, to_store
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a request ended: `replies` has a message a choice, [] if nothing of an answer came."""
+
+    key: SessionKey
+    session: Session | None
+    manner: Manner
+    frame: str
+    model: str
+    profile: str
+    fixed_tokens: int
+    replies: tuple[Message, ...]
+    complete: bool
+    now: float
+
+
+def settle(s: Situation, plan: Plan, ending: Ending) -> list[Effect]:
+    """The messages of the request and its answer, where the conversation stands now, the decision made, the counters.
+
+    A partial answer is kept, but the conversation stands before it; a refused request is kept, and does not move it at all.
+    """
+    rows, reply_tips = _rows(s, ending)
+    effects: list[Effect] = [
+        OpenSession(
+            ending.key,
+            ending.now,
+            ending.manner,
+            ending.frame,
+            tuple(m.raw for m in s.leading),
+            ending.model,
+            ending.profile,
+            ending.fixed_tokens,
+        ),
+        AppendMessages(ending.key, rows),
+        CountUse(ending.key, 1, plan.tokens_in, plan.tokens_sent, int(plan.checkpoint is not None)),
+    ]
+    if plan.checkpoint is not None and ending.replies:
+        effects.append(PutCheckpoint(ending.key, plan.checkpoint))
+    thin = s.reconciled.joined is Joined.THIN
+    if ending.replies and (thin or moves_tip(ending.session, s.reconciled, ending.frame)):
+        stands_at = reply_tips[0] if ending.complete else s.reconciled.tip
+        was_at = ending.session.tip if ending.session else ROOT
+        effects.append(MoveTip(ending.key, was_at, stands_at, required=thin))
+    return effects
+
+
+def _rows(s: Situation, ending: Ending) -> tuple[tuple[StoredMessage, ...], list[Tip]]:
+    asked = to_store(s.reconciled, s.counts, ending.now)
+    parent = s.reconciled.tip
+    replies = [
+        StoredMessage(next_tip(parent, identity(m)), parent, m.raw, m.role, s.count(m), ending.now, partial=not ending.complete)
+        for m in ending.replies
+    ]
+    return (*asked, *replies), [row.tip for row in replies]

@@ -1,0 +1,64 @@
+"""Old long texts of user and assistant, oldest first: cut to head and tail; the assistant's then become markers, the user's never.
+
+Thinking blocks of finished turns go whole with the text beside them; signed calls and all other fields stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from ctxproxy.core.exchanges import may_edit, recent_start
+from ctxproxy.core.markers import is_marker, topic_of_text
+from ctxproxy.core.messages import text_of
+from ctxproxy.core.rewrites import marked, shortened, without_thinking
+from ctxproxy.core.stages.base import Context, Stage, register
+from ctxproxy.core.transcript import Edit, Entry, Replace, Transcript, untouchable
+
+
+@register("compact_messages", loss="reversible")
+class CompactMessages(Stage, frozen=True, forbid_unknown_fields=True):
+    """Texts over twice `keep_tokens` keep that much of head and tail: the assistant's first, then the user's, the first user
+    message last. What counts as old is as in `compact_tool_results`.
+    """
+
+    keep_tokens: int = 200
+    min_tokens: int = 80
+    recent_share: float = 0.5
+
+    def propose(self, transcript: Transcript, context: Context) -> Iterator[Edit]:
+        start = recent_start(transcript, context.keep_recent_turns, int(self.recent_share * context.target))
+        fixed = untouchable(transcript)
+        old = [at for at in range(start) if at not in fixed and self._mine(transcript.entries[at])]
+        answers = [at for at in old if transcript.entries[at].message.role == "assistant"]
+        asked = [at for at in old if transcript.entries[at].message.role == "user"]
+        finished = [at for at in answers if at < transcript.last_user]
+        yield from self._without_thinking(transcript, finished)
+        yield from self._cuts(transcript, (*answers, *asked[1:], *asked[:1]), context)
+        for at in answers:
+            entry = _thoughtless(transcript, at)
+            if entry.tokens >= self.min_tokens and not is_marker(text_of(entry.message)):
+                yield Replace(at, marked(entry, topic_of_text(entry.message, context.language), context.language), "old answer")
+
+    def _mine(self, entry: Entry) -> bool:
+        return entry.origin != "inserted" and may_edit(entry)
+
+    def _without_thinking(self, transcript: Transcript, places: Iterable[int]) -> Iterator[Edit]:
+        for at in places:
+            rest = without_thinking(transcript.entries[at].message)
+            if rest is not transcript.entries[at].message:
+                yield Replace(at, rest, "thinking of a finished turn")
+
+    def _cuts(self, transcript: Transcript, places: Iterable[int], context: Context) -> Iterator[Edit]:
+        for at in places:
+            entry = _thoughtless(transcript, at)
+            if entry.tokens > 2 * self.keep_tokens and entry.stage != self.name:
+                text = text_of(entry.message)
+                chars = self.keep_tokens * len(text) // entry.tokens
+                yield Replace(at, shortened(entry, topic_of_text(entry.message, context.language), chars, context.language), "old long text")
+
+
+def _thoughtless(transcript: Transcript, at: int) -> Entry:
+    """The entry without the thinking of a finished turn."""
+    entry = transcript.entries[at]
+    return replace(entry, message=without_thinking(entry.message)) if at < transcript.last_user else entry

@@ -1,0 +1,50 @@
+"""Old tool results and call arguments, oldest first: long ones are cut to head and tail, then all become markers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ctxproxy.core.exchanges import Exchange, exchanges, may_edit, recent_start
+from ctxproxy.core.markers import is_marker, topic_of_result
+from ctxproxy.core.messages import Message, text_of
+from ctxproxy.core.rewrites import marked, shortened, with_short_arguments
+from ctxproxy.core.stages.base import Context, Stage, register
+from ctxproxy.core.transcript import Edit, Replace, Transcript
+
+
+@register("compact_tool_results", loss="reversible")
+class CompactToolResults(Stage, frozen=True, forbid_unknown_fields=True):
+    """Acts outside `keep_recent_turns` and outside the newest groups that hold `recent_share` of the target, so also within one
+    long turn. Results over twice `keep_tokens` keep that much of head and tail; from `min_tokens` on they become markers after that.
+    """
+
+    keep_tokens: int = 300
+    min_tokens: int = 60
+    recent_share: float = 0.5
+    arguments_chars: int = 2000
+    """Longer arguments of old calls are cut to this many characters and stay JSON (004-S16)."""
+
+    def propose(self, transcript: Transcript, context: Context) -> Iterator[Edit]:
+        start = recent_start(transcript, context.keep_recent_turns, int(self.recent_share * context.target))
+        old = [e for e in exchanges(transcript) if e.at < start and may_edit(transcript.entries[e.at])]
+        for exchange in old:
+            entry = transcript.entries[exchange.at]
+            if self.keep_tokens and entry.tokens > 2 * self.keep_tokens and entry.stage != self.name:
+                yield Replace(exchange.at, self._cut(transcript, exchange, context), "long result of an old call")
+        yield from self._arguments(transcript, start, context)
+        for exchange in old:
+            entry = transcript.entries[exchange.at]
+            if entry.tokens >= self.min_tokens and not is_marker(text_of(entry.message)):
+                yield Replace(exchange.at, marked(entry, topic_of_result(exchange.call, context.language), context.language), "result of an old call")
+
+    def _cut(self, transcript: Transcript, exchange: Exchange, context: Context) -> Message:
+        entry = transcript.entries[exchange.at]
+        chars = self.keep_tokens * len(text_of(entry.message)) // entry.tokens
+        return shortened(entry, topic_of_result(exchange.call, context.language), chars, context.language)
+
+    def _arguments(self, transcript: Transcript, start: int, context: Context) -> Iterator[Edit]:
+        for at, entry in enumerate(transcript.entries[:start]):
+            if may_edit(entry) and entry.message.role == "assistant" and "tool_calls" in entry.message.fields:
+                short = with_short_arguments(entry.message, self.arguments_chars, context.language)
+                if short is not entry.message:
+                    yield Replace(at, short, "long arguments of an old call")

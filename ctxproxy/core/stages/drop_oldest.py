@@ -1,0 +1,42 @@
+"""Leaves out the oldest: what the client marked `drop_first`, then whole turns, then groups of the newest turn.
+
+The first user message, the goal, stays as long as it fits beside what must stay; roles keep alternating if the client's did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ctxproxy.core.folding import Folder
+from ctxproxy.core.stages.base import Context, Stage, register
+from ctxproxy.core.transcript import Edit, Span, Transcript
+
+
+@register("drop_oldest", loss="lossy")
+class DropOldest(Stage, frozen=True, forbid_unknown_fields=True):
+    """A goal over `goal_share` of the limit is no goal but a document, and goes with its turn."""
+
+    goal_share: float = 0.25
+
+    def propose(self, transcript: Transcript, context: Context) -> Iterator[Edit]:
+        folder = Folder(transcript, context.language)
+        yield from _marked_first(transcript, folder)
+        *old, last = transcript.turns or (Span(0, 0),)
+        keeps_goal = self._keeps_goal(transcript, folder, context)
+        for n, turn in enumerate(old):
+            yield from folder.body(turn) if n == 0 and keeps_goal else folder.turn(turn)
+        for group in folder.free_groups(last):
+            yield folder.fold(group)
+
+    def _keeps_goal(self, transcript: Transcript, folder: Folder, context: Context) -> bool:
+        goal = transcript.entries[0] if folder.user_first else None
+        must_stay = sum(transcript.entries[at].tokens for at in folder.kept)
+        return goal is not None and goal.tokens <= self.goal_share * context.limit and must_stay + goal.tokens <= context.limit
+
+
+def _marked_first(transcript: Transcript, folder: Folder) -> Iterator[Edit]:
+    """Folds for what the client let go first: a user message with its whole turn, anything else as its group."""
+    turns = {turn.start: turn for turn in transcript.turns}
+    for group in folder.free_groups(Span(0, len(transcript.entries))):
+        if any(entry.message.directives.drop_first for entry in transcript.entries[group.start : group.end]):
+            yield from folder.turn(turns[group.start]) if group.start in turns else [folder.fold(group)]

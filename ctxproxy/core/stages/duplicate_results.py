@@ -1,0 +1,35 @@
+"""Results whose exact text is seen again in a later result: the later one stays, the earlier becomes a marker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ctxproxy.core.exchanges import Exchange, exchanges, may_edit
+from ctxproxy.core.markers import duplicate_topic
+from ctxproxy.core.messages import text_of
+from ctxproxy.core.rewrites import has_media, marked
+from ctxproxy.core.stages.base import Context, Stage, register
+from ctxproxy.core.transcript import Edit, Replace, Transcript
+
+
+@register("duplicate_results", loss="reversible")
+class DuplicateResults(Stage, frozen=True, forbid_unknown_fields=True):
+    """Markers for results of at least `min_chars` characters that stand in full further on."""
+
+    min_chars: int = 200
+
+    def propose(self, transcript: Transcript, context: Context) -> Iterator[Edit]:
+        seen: set[str] = set()
+        repeated: list[Exchange] = []
+        for exchange in reversed(list(exchanges(transcript))):
+            message = transcript.entries[exchange.at].message
+            text = text_of(message)
+            if len(text) < self.min_chars or has_media(message):
+                continue
+            if text not in seen:
+                seen.add(text)
+            elif exchange.at < transcript.newest.start and may_edit(transcript.entries[exchange.at]):
+                repeated.append(exchange)
+        for exchange in reversed(repeated):
+            topic = duplicate_topic(exchange.call, context.language)
+            yield Replace(exchange.at, marked(transcript.entries[exchange.at], topic, context.language), "same text in a later result")

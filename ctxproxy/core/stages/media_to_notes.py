@@ -1,0 +1,25 @@
+"""Old images, audio and files, oldest first: each part becomes a text part that tells what it was. Parts go whole or stay whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ctxproxy.core.exchanges import may_edit
+from ctxproxy.core.rewrites import has_media, without_media
+from ctxproxy.core.stages.base import Context, Stage, register
+from ctxproxy.core.transcript import Edit, Replace, Transcript, untouchable
+
+
+@register("media_to_notes", loss="reversible")
+class MediaToNotes(Stage, frozen=True, forbid_unknown_fields=True):
+    """Leaves the newest `keep` messages with media alone, and always the last user message."""
+
+    keep: int = 1
+
+    def propose(self, transcript: Transcript, context: Context) -> Iterator[Edit]:
+        fixed = untouchable(transcript)
+        holders = [at for at, entry in enumerate(transcript.entries) if has_media(entry.message)]
+        for at in holders[: max(len(holders) - self.keep, 0)]:
+            entry = transcript.entries[at]
+            if at not in fixed and at < transcript.newest.start and may_edit(entry):
+                yield Replace(at, without_media(entry, context.language), "old media")

@@ -1,0 +1,40 @@
+"""When what is asked right now does not fit: the newest group's results, then its call arguments, are cut in place, only as far as needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ctxproxy.core.exchanges import exchanges, may_edit
+from ctxproxy.core.markers import topic_of_result
+from ctxproxy.core.rewrites import fitted, with_short_arguments
+from ctxproxy.core.selection import level
+from ctxproxy.core.stages.base import Context, Stage, register
+from ctxproxy.core.transcript import Edit, Replace, Transcript
+
+
+@register("shrink_newest", loss="reversible")
+class ShrinkNewest(Stage, frozen=True, forbid_unknown_fields=True):
+    """Aims at the limit, not the target: nothing is worth more than the newest result. Large results share the cut alike;
+    none goes under `min_tokens` tokens. Arguments are cut to `arguments_chars` characters.
+    """
+
+    min_tokens: int = 100
+    arguments_chars: int = 1000
+
+    def propose(self, transcript: Transcript, context: Context) -> Iterator[Edit]:
+        excess = transcript.tokens - context.limit
+        if excess <= 0:
+            return
+        newest = [e for e in exchanges(transcript) if e.at >= transcript.newest.start and may_edit(transcript.entries[e.at])]
+        sizes = [transcript.entries[exchange.at].tokens for exchange in newest]
+        cap = max(level(sizes, sum(sizes) - excess), self.min_tokens)
+        for exchange, tokens in zip(newest, sizes, strict=True):
+            entry = transcript.entries[exchange.at]
+            if tokens > cap and not (entry.stage == self.name and cap == self.min_tokens):
+                message = fitted(entry, topic_of_result(exchange.call, context.language), cap, context.count, context.language)
+                excess -= tokens - context.count(message)
+                yield Replace(exchange.at, message, "newest results over the limit")
+        for at in range(transcript.newest.start, len(transcript.entries) if excess > 0 else 0):
+            short = with_short_arguments(transcript.entries[at].message, self.arguments_chars, context.language)
+            if short is not transcript.entries[at].message and may_edit(transcript.entries[at]):
+                yield Replace(at, short, "newest arguments over the limit")

@@ -1,0 +1,93 @@
+"""Old results whose subject was read again, run again or written anew later: the newer one stays, the older becomes a marker."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from ctxproxy.core import jsontext
+from ctxproxy.core.exchanges import Exchange, exchanges, may_edit
+from ctxproxy.core.markers import superseded_topic
+from ctxproxy.core.messages import ToolCall, text_of
+from ctxproxy.core.rewrites import marked
+from ctxproxy.core.selection import is_noteworthy
+from ctxproxy.core.stages.base import Context, Stage, register
+from ctxproxy.core.transcript import Edit, Replace, Transcript
+
+PATHS = ("path", "file_path", "filepath", "absolute_path", "filename", "file", "target_file", "url", "uri")
+WRITES = re.compile(r"(?i)(?:^|[_.-])(?:write|create|overwrite|save|put)|^(?:write|create|save)")
+"""Tools that set a file's whole content; an edit or a patch leaves the rest as the earlier read showed it."""
+
+
+class _Subject(NamedTuple):
+    """What a call was about."""
+
+    same_call: bytes | None
+    """Tool and canonical arguments; None without arguments: `next_page {}` gives something else each time."""
+    path: tuple[str, ...] = ()
+    """Tool and path."""
+    whole: bool = False
+    """The path is the only argument, so the whole of it was read."""
+    written: str = ""
+    """The path whose whole content the call set."""
+
+
+@register("superseded_results", loss="reversible")
+class SupersededResults(Stage, frozen=True, forbid_unknown_fields=True):
+    """Markers for results that a later call made stale; from `min_tokens` tokens on."""
+
+    min_tokens: int = 60
+
+    def propose(self, transcript: Transcript, context: Context) -> Iterator[Edit]:
+        stale: list[Exchange] = []
+        later: set[object] = set()
+        for exchange in reversed(list(exchanges(transcript))):
+            if exchange.call is None:
+                continue
+            subject = _subject(exchange.call)
+            entry = transcript.entries[exchange.at]
+            if later & {subject.same_call, subject.path, subject.path[1:]}:
+                if exchange.at < transcript.newest.start and may_edit(entry) and entry.tokens >= self.min_tokens:
+                    stale.append(exchange)
+            elif entry.origin == "original" and not _failed(text_of(entry.message)):
+                later |= _replaces(subject)
+        for exchange in reversed(stale):
+            entry = transcript.entries[exchange.at]
+            topic = superseded_topic(exchange.call, context.language)
+            yield Replace(exchange.at, marked(entry, topic, context.language), "superseded by a later result")
+
+
+def _subject(call: ToolCall) -> _Subject:
+    arguments = _decoded(call.arguments)
+    if not isinstance(arguments, dict) or not arguments:
+        return _Subject(None)
+    same = call.name.encode("utf-8", "surrogatepass") + b"\0" + jsontext.canonical(arguments)
+    path = next((arguments[key] for key in PATHS if isinstance(arguments.get(key), str) and arguments[key]), None)
+    if path is None:
+        return _Subject(same)
+    writes = path if WRITES.search(call.name) and len(arguments) > 1 else ""
+    return _Subject(same, (call.name, path), whole=len(arguments) == 1, written=writes)
+
+
+def _replaces(subject: _Subject) -> set[object]:
+    """The keys of older calls whose results this one makes stale."""
+    keys: set[object] = {subject.same_call} - {None}
+    if subject.whole:
+        keys.add(subject.path)
+    if subject.written:
+        keys.add((subject.written,))
+    return keys
+
+
+def _decoded(arguments: str) -> Any:
+    try:
+        return jsontext.decode(arguments.encode("utf-8", "surrogatepass"))
+    except ValueError:
+        return None
+
+
+def _failed(text: str) -> bool:
+    """A later result that is empty or begins with an error shows nothing in place of the older one."""
+    first = text.strip()[:200].split("\n", 1)[0]
+    return not first or is_noteworthy(first)

@@ -1,0 +1,163 @@
+"""A chat completion request as it came: what we need of it is read, all the rest is carried as the exact bytes that the client wrote.
+
+Must not know of budgets or sessions. `render` gives the client's own body object back where nothing changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from ctxproxy.core import jsontext
+from ctxproxy.core.messages import NO_DIRECTIVES, Directives, Message, read
+from ctxproxy.errors import BadRequest, WireError
+
+DIRECTIVES_KEY = "x_context"
+OUTPUT_KEYS = ("max_completion_tokens", "max_tokens")
+"""The newer name wins where both are given, as with OpenAI's API, which calls the older one deprecated."""
+_NOTHING: Mapping[str, bytes] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRequest:
+    """A request body, taken apart; `body` is what the client sent, to the byte."""
+
+    body: bytes = field(repr=False)
+    values: Mapping[str, bytes] = field(repr=False)
+    """Exact JSON text of each top-level value in the client's order; that of "messages" is b"", they stand in `messages`."""
+    messages: tuple[Message, ...] = field(repr=False)
+    """Without `x_context`, which is in their directives."""
+    model: str
+    stream: bool
+    """True only for a literal true."""
+    max_output: int | None
+    """Tokens of output asked for; None where there is no positive whole number."""
+    output_key: str | None
+    """The key that `max_output` stands under."""
+    n: int
+    tools: bytes | None = field(repr=False)
+    """Exact JSON text; None if absent or null, as with the next two."""
+    functions: bytes | None = field(repr=False)
+    response_format: bytes | None = field(repr=False)
+    include_usage: bool
+    has_directives: bool
+    """Some message had an `x_context`, so that `body` itself cannot be forwarded."""
+
+
+def parse(body: bytes) -> ChatRequest:
+    """The request of a body; raises WireError if it is none that we can read, BadRequest if an `x_context` breaks its rule."""
+    try:
+        values = jsontext.members(body)
+    except ValueError as error:
+        raise WireError(f"the body is not a JSON object: {error}") from None
+    bare = _messages(values)
+    marked = any(DIRECTIVES_KEY in message.fields for message in bare)
+    texts = {key: b"" if key == "messages" else bytes(value) for key, value in values.items()}
+    output_key, max_output = _max_output(texts)
+    model, options = _decoded(texts, "model"), _decoded(texts, "stream_options")
+    return ChatRequest(
+        body=body,
+        values=texts,
+        messages=tuple(_without_directives(at, message) for at, message in enumerate(bare)) if marked else tuple(bare),
+        model=model if isinstance(model, str) else "",
+        stream=texts.get("stream") == b"true",
+        max_output=max_output,
+        output_key=output_key,
+        n=_positive(_decoded(texts, "n")) or 1,
+        tools=_unless_null(texts.get("tools")),
+        functions=_unless_null(texts.get("functions")),
+        response_format=_unless_null(texts.get("response_format")),
+        include_usage=isinstance(options, dict) and options.get("include_usage") is True,
+        has_directives=marked,
+    )
+
+
+def render(request: ChatRequest, messages: Sequence[Message] | None = None, changes: Mapping[str, bytes] = _NOTHING) -> bytes:
+    """The body to send: the client's own object if nothing changed, else one that keeps the exact bytes of every untouched value.
+
+    `messages` None keeps the request's; `changes` are JSON texts that replace top-level values, or follow them where the key is new.
+    """
+    if messages is None and not changes and not request.has_directives:
+        return request.body
+    chosen = request.messages if messages is None else messages
+    texts = {**request.values, **changes, "messages": b"[" + b",".join([message.raw for message in chosen]) + b"]"}
+    return _object(texts)
+
+
+def _object(texts: Mapping[str, bytes]) -> bytes:
+    pieces = []
+    for key, text in texts.items():
+        pieces += [b",", jsontext.encode(key), b":", text]
+    return b"".join([b"{", *pieces[1:], b"}"])
+
+
+def _messages(values: Mapping[str, msgspec.Raw]) -> list[Message]:
+    if "messages" not in values:
+        raise WireError("the body has no messages", param="messages")
+    try:
+        raws = jsontext.items(values["messages"])
+    except ValueError as error:
+        raise WireError(f"messages is not a list: {error}", param="messages") from None
+    return [_message(at, bytes(raw)) for at, raw in enumerate(raws)]
+
+
+def _message(at: int, raw: bytes) -> Message:
+    try:
+        return read(raw)
+    except ValueError as error:
+        raise WireError(f"messages[{at}] cannot be read: {error}", param=f"messages[{at}]") from None
+
+
+def _without_directives(at: int, message: Message) -> Message:
+    if DIRECTIVES_KEY not in message.fields:
+        return message
+    texts = {key: bytes(text) for key, text in jsontext.members(message.raw).items() if key != DIRECTIVES_KEY}
+    fields = {key: value for key, value in message.fields.items() if key != DIRECTIVES_KEY}
+    return Message(_object(texts), fields, _directives(message.fields[DIRECTIVES_KEY], f"messages[{at}].{DIRECTIVES_KEY}"))
+
+
+def _directives(value: Any, where: str) -> Directives:
+    """The directives of an `x_context`: null and {} say nothing; each flag is true or false, the number whole and at least 1."""
+    if value is None:
+        return NO_DIRECTIVES
+    if not isinstance(value, dict):
+        raise BadRequest(f"{where} must be an object with any of {', '.join(Directives._fields)}", param=where)
+    for key, one in value.items():
+        if key not in Directives._fields:
+            raise BadRequest(f"{where}.{key} is unknown; known are {', '.join(Directives._fields)}", param=where)
+        if key != "expire_after_turns" and not isinstance(one, bool):
+            raise BadRequest(f"{where}.{key} must be true or false", param=where)
+        if key == "expire_after_turns" and one is not None and (isinstance(one, bool) or not isinstance(one, int) or one < 1):
+            raise BadRequest(f"{where}.{key} must be a whole number of turns, 1 or more", param=where)
+    return Directives(**value)
+
+
+def _max_output(texts: Mapping[str, bytes]) -> tuple[str | None, int | None]:
+    for key in OUTPUT_KEYS:
+        tokens = _positive(_decoded(texts, key))
+        if tokens is not None:
+            return key, tokens
+    return None, None
+
+
+def _positive(value: Any) -> int | None:
+    """A positive whole number, also where a client wrote it as 4096.0; None for all else (-1 means "no limit" to llama.cpp)."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 1 else None
+
+
+def _decoded(texts: Mapping[str, bytes], key: str) -> Any:
+    if key not in texts:
+        return None
+    try:
+        return jsontext.decode(texts[key])
+    except ValueError as error:
+        raise WireError(f"{key} cannot be read: {error}", param=key) from None
+
+
+def _unless_null(text: bytes | None) -> bytes | None:
+    return None if text == b"null" else text

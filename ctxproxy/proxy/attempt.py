@@ -1,0 +1,184 @@
+"""One upstream call, looked at before the client sees a byte: an answer that has surely begun, or a refusal as a value."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+
+from ctxproxy.core.codings import Decoder, decode_body, decoder
+from ctxproxy.core.overflow import Verdict, classify, classify_event, classify_finish
+from ctxproxy.core.reply import Reply, ReplyAssembler, reply_from_body
+from ctxproxy.core.sse import SseReader
+from ctxproxy.errors import BodyTooLarge, CtxproxyError, UnsupportedEncoding
+from ctxproxy.ports import Response
+from ctxproxy.proxy.tasks import Tasks
+
+ERROR_BYTES = 1_048_576
+"""How much of an error body is looked at; all of it is passed on."""
+HOLD_EMPTY_S = 0.1
+"""How long events without any content (a bare role) are held back, to see whether an error follows them."""
+
+
+class Pump:
+    """A response's raw chunks, with a look ahead that may time out and loses nothing."""
+
+    def __init__(self, response: Response, tasks: Tasks) -> None:
+        self._chunks = response.chunks()
+        self._tasks = tasks
+        self._pending: asyncio.Task[bytes | CtxproxyError | None] | None = None
+
+    async def _pull(self) -> bytes | CtxproxyError | None:
+        try:
+            return await anext(self._chunks, None)
+        except CtxproxyError as error:
+            return error
+
+    async def peek(self, timeout_s: float | None) -> bytes | None:
+        """The next chunk, None at the end; raises TimeoutError if none comes in time, and upstream errors."""
+        self._pending = self._pending or self._tasks.start(self._pull(), "peek")
+        done, _ = await asyncio.wait([self._pending], timeout=timeout_s)
+        if not done:
+            raise TimeoutError
+        return self._taken()
+
+    def _taken(self) -> bytes | None:
+        assert self._pending is not None
+        result, self._pending = self._pending.result(), None
+        if isinstance(result, CtxproxyError):
+            raise result
+        return result
+
+    async def rest(self) -> AsyncIterator[bytes]:
+        """All chunks that have not been peeked at, as they come."""
+        if self._pending is not None:
+            await asyncio.wait([self._pending])
+            first = self._taken()
+            if first is None:
+                return
+            yield first
+        async for chunk in self._chunks:
+            yield chunk
+
+
+@dataclass(slots=True)
+class Stream:
+    """A stream that has begun: raw chunks held so far, those to come, and what they have told."""
+
+    response: Response
+    pump: Pump
+    decoder: Decoder | None
+    """None: its coding is unknown or it does not decode; it is relayed, and not understood."""
+    held: list[bytes] = field(default_factory=list)
+    reader: SseReader = field(default_factory=SseReader)
+    assembler: ReplyAssembler = field(default_factory=ReplyAssembler)
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        """Let the assembler see a raw chunk; gives the data of its events. What does not decode ends the watching, never the relaying."""
+        if self.decoder is None:
+            return []
+        try:
+            events = self.reader.feed(self.decoder.feed(chunk))
+        except (BodyTooLarge, UnsupportedEncoding, ValueError):
+            self.decoder = None
+            return []
+        found = [event.data for event in events if event.data]
+        for data in found:
+            self.assembler.feed(data)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """An answer that is there as a whole: raw body as it came, and what it says."""
+
+    response: Response
+    body: bytes
+    reply: Reply | None
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """An error, with its raw body as it came and what it means."""
+
+    response: Response
+    body: bytes
+    verdict: Verdict
+
+
+def header(response: Response, name: str) -> str:
+    """A response header's value, "" if it is absent; names have no case."""
+    wanted = name.lower()
+    return next((value for key, value in response.headers if key.lower() == wanted), "")
+
+
+async def examine(response: Response, tasks: Tasks, max_body_bytes: int) -> Stream | Whole | Refused:
+    """What an answer is; reads no more of a stream than its first events."""
+    if response.status >= 400:
+        body = await _read(response)
+        return Refused(response, body, classify(response.status, _plain(response, body, max_body_bytes)[:ERROR_BYTES]))
+    if header(response, "Content-Type").lower().startswith("text/event-stream"):
+        return await _begun(Stream(response, Pump(response, tasks), _decoder(response)))
+    return await _whole(response, max_body_bytes)
+
+
+async def _whole(response: Response, max_body_bytes: int) -> Whole | Refused:
+    body = await _read(response)
+    plain = _plain(response, body, max_body_bytes)
+    reply = reply_from_body(plain)
+    verdict = classify(response.status, plain[:ERROR_BYTES]) if reply is None else classify_finish(reply)
+    if verdict is not None and verdict.shrink_helps:
+        return Refused(response, body, verdict)
+    return Whole(response, body, reply)
+
+
+async def _begun(stream: Stream) -> Stream | Refused:
+    """Read up to the first event that says something: content, a call, a finish, or an error."""
+    heard = False
+    while True:
+        try:
+            chunk = await stream.pump.peek(HOLD_EMPTY_S if heard else None)
+        except TimeoutError:
+            return stream
+        if chunk is None:
+            return stream
+        stream.held.append(chunk)
+        found = stream.feed(chunk)
+        heard = heard or bool(found)
+        verdict = _verdict(stream, found)
+        if verdict is not None:
+            rest = [piece async for piece in stream.pump.rest()]
+            return Refused(stream.response, b"".join([*stream.held, *rest]), verdict)
+        if stream.decoder is None or stream.assembler.has_content or stream.assembler.finished:
+            return stream
+
+
+def _verdict(stream: Stream, found: list[bytes]) -> Verdict | None:
+    """The overflow that a stream tells of before any content; None if it tells of none."""
+    for data in found:
+        verdict = classify_event(data)
+        if verdict is not None:
+            return verdict if verdict.shrink_helps else None
+    if stream.assembler.finished and not stream.assembler.has_content:
+        verdict = classify_finish(stream.assembler.result())
+        return verdict if verdict is not None and verdict.shrink_helps else None
+    return None
+
+
+async def _read(response: Response) -> bytes:
+    return b"".join([chunk async for chunk in response.chunks()])
+
+
+def _plain(response: Response, body: bytes, max_body_bytes: int) -> bytes:
+    """A body without its content coding; as it is where that cannot be undone."""
+    try:
+        return decode_body(body, header(response, "Content-Encoding"), max_body_bytes)
+    except (BodyTooLarge, UnsupportedEncoding):
+        return body
+
+
+def _decoder(response: Response) -> Decoder | None:
+    try:
+        return decoder(header(response, "Content-Encoding"))
+    except UnsupportedEncoding:
+        return None

@@ -1,0 +1,94 @@
+"""Who asks, in which session, under which policy: read from headers and settings, before any I/O."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from urllib.parse import urlsplit
+
+from aiohttp import web
+
+from ctxproxy.config.load import policy_for
+from ctxproxy.config.schema import Settings
+from ctxproxy.core import headers
+from ctxproxy.core.policy import Policy
+from ctxproxy.core.records import SessionKey
+from ctxproxy.core.sessions import Mode, derived_name, tenant_of
+from ctxproxy.core.wire import ChatRequest
+
+PRESET_HEADER = "X-Context-Preset"
+MODE_HEADER = "X-Context-Mode"
+BYPASS_HEADER = "X-Context-Bypass"
+CREDENTIAL_HEADERS = ("Authorization", "api-key", "x-api-key", "x-goog-api-key")
+"""Where clients put their key: OpenAI's way, Azure's, Anthropic's, Google's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where a request goes, and with which key if it brings none."""
+
+    base_url: str
+    api_key: str
+
+    @property
+    def origin(self) -> str:
+        """Scheme, host and port: what a credential is good for."""
+        parts = urlsplit(self.base_url)
+        return f"{parts.scheme}://{parts.netloc}" if parts.netloc else self.base_url
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """A request's session and policy; `key` None: it has no session and nothing is remembered."""
+
+    target: Target
+    key: SessionKey | None
+    named: bool
+    mode: Mode
+    profile: str
+    policy: Policy
+    retried: bool
+    """The client says that it sends this request again (its answer was lost)."""
+
+
+def own_headers(settings: Settings) -> tuple[str, ...]:
+    """The request headers that are for us alone and never go upstream."""
+    return (settings.sessions.header, settings.sessions.user_header, MODE_HEADER, PRESET_HEADER, BYPASS_HEADER)
+
+
+def target_for(settings: Settings, model: str) -> Target:
+    """The first route whose pattern matches the model, else the upstream itself."""
+    upstream = settings.upstream
+    for route in upstream.routes:
+        if fnmatchcase(model, route.match):
+            return Target(route.base_url or upstream.base_url, route.api_key or upstream.api_key)
+    return Target(upstream.base_url, upstream.api_key)
+
+
+def bypassed(request: web.Request) -> bool:
+    """Whether the client wants this request forwarded as it is, with nothing recorded."""
+    return request.headers.get(BYPASS_HEADER, "").strip().lower() == "true"
+
+
+def identify(request: web.Request, chat: ChatRequest, settings: Settings, secret: bytes) -> Caller:
+    """The caller of a chat completion; raises BadRequest for a header value that breaks a rule."""
+    target = target_for(settings, chat.model)
+    given = headers.session_name(request.headers.getall(settings.sessions.header, []), settings.sessions.header)
+    headers.session_name(request.headers.getall(settings.sessions.user_header, []), settings.sessions.user_header)
+    name = given or (derived_name(chat.messages) if settings.sessions.derive else None)
+    tenant = tenant_of(secret, credential_of(request, target), target.origin, shared=settings.sessions.scope == "shared")
+    profile = request.headers.get(PRESET_HEADER, "").strip()
+    return Caller(
+        target=target,
+        key=SessionKey(tenant, name) if name else None,
+        named=given is not None,
+        mode=headers.mode(request.headers.get(MODE_HEADER), MODE_HEADER) or settings.sessions.mode,
+        profile=profile,
+        policy=policy_for(settings, profile or None, chat.model),
+        retried=request.headers.get("X-Stainless-Retry-Count", "0").strip() not in ("", "0"),
+    )
+
+
+def credential_of(request: web.Request, target: Target) -> str:
+    """The credential a request is sent with: its own, else the configured key."""
+    return next((request.headers[name] for name in CREDENTIAL_HEADERS if request.headers.get(name)), target.api_key)

@@ -1,0 +1,110 @@
+"""Settling: once per request, whatever ended it, before the byte that ends the answer leaves."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import replace
+
+from ctxproxy.core.effects import Effect
+from ctxproxy.core.messages import Message
+from ctxproxy.core.reply import Reply
+from ctxproxy.core.sessions import Joined, manner_seen, rebased
+from ctxproxy.core.settle import Ending, settle
+from ctxproxy.errors import StoreUnavailable
+from ctxproxy.proxy.attempt import Refused, Stream, Whole
+from ctxproxy.proxy.prepare import Prepared, stored_message
+from ctxproxy.proxy.rescue import Got
+from ctxproxy.proxy.state import State
+
+log = logging.getLogger("ctxproxy")
+SETTLE_WITHIN_S = 2.0
+"""How long the end of an answer may wait for the store; writing goes on behind it."""
+REBASES = 5
+"""How often a thin request's messages are put behind those of another that was quicker."""
+
+
+class Keeping:
+    """Keeps one request and its answer; `settle` may be called often and acts once."""
+
+    def __init__(self, state: State, prepared: Prepared, got: Got) -> None:
+        self._state = state
+        self._prepared = prepared
+        self._got = got
+        self._settled = False
+
+    async def settle(self, whole: bool) -> None:
+        """Write what is to be kept; returns when it is durable, or after SETTLE_WITHIN_S. Never raises but for cancellation."""
+        if self._settled or self._prepared.caller.key is None:
+            return
+        self._settled = True
+        writing = self._state.tasks.start(self._write(whole), "settle")
+        await asyncio.wait([writing], timeout=SETTLE_WITHIN_S)
+
+    async def drain(self, stream: Stream) -> None:
+        """Read an answer to its end although the client is gone, then keep it."""
+        async for chunk in stream.pump.rest():
+            stream.feed(chunk)
+        await self.settle(True)
+        await stream.response.close()
+
+    async def _write(self, whole: bool) -> None:
+        reply = self._reply()
+        complete = whole and reply is not None and reply.complete
+        replies = tuple(choice.message for choice in reply.choices) if reply else ()
+        self._learn(reply)
+        try:
+            await self._apply(replies, complete=complete)
+        except StoreUnavailable as error:
+            self._state.metrics.store_errors.inc()
+            log.warning("could not write session %s to the store: %s", self._name, error.message)
+
+    @property
+    def _name(self) -> str:
+        key = self._prepared.caller.key
+        return key.id if key else "-"
+
+    def _reply(self) -> Reply | None:
+        match self._got.result:
+            case Stream(assembler=assembler):
+                return assembler.result()
+            case Whole(reply=reply):
+                return reply
+            case Refused():
+                return None
+
+    def _learn(self, reply: Reply | None) -> None:
+        """The upstream's own count of the prompt calibrates ours, and shows windows larger than believed."""
+        if reply is None or reply.usage is None:
+            return
+        caller, plan = self._prepared.caller, self._got.plan
+        self._state.windows.succeeded(caller.target.origin, self._prepared.chat.model, plan.tokens_sent, reply.usage, self._got.situation.now)
+
+    async def _apply(self, replies: tuple[Message, ...], *, complete: bool) -> None:
+        prepared, situation, plan = self._prepared, self._got.situation, self._got.plan
+        caller = prepared.caller
+        assert caller.key is not None
+        session = prepared.session
+        for _ in range(REBASES):
+            ending = Ending(
+                caller.key,
+                session,
+                manner_seen(situation.reconciled, prepared.chat.messages),
+                prepared.frame,
+                prepared.chat.model,
+                caller.profile,
+                prepared.fixed_tokens,
+                replies,
+                complete,
+                self._state.clock(),
+            )
+            effects: list[Effect] = settle(situation, plan, ending)
+            if await self._state.store.apply(effects) or situation.reconciled.joined is not Joined.THIN:
+                return
+            session = await self._state.store.session(caller.key)
+            rows = await self._state.store.history(caller.key, session.tip) if session else []
+            joined = rebased(situation.reconciled, [stored_message(row) for row in rows], [row.tip for row in rows])
+            counts = (*(row.tokens for row in rows), *map(situation.count, joined.history[len(rows) :]))
+            situation = replace(situation, reconciled=joined, counts=counts)
+            plan = replace(plan, checkpoint=None)
+        log.warning("session %s: %d other requests were quicker; this answer is in the log, beside the conversation", caller.key.id, REBASES)

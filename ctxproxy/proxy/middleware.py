@@ -1,0 +1,63 @@
+"""Around every handler: errors in OpenAI's shape, and one log line a request that holds no text and no credential."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+
+from aiohttp import web
+
+from ctxproxy.core import jsontext
+from ctxproxy.errors import CtxproxyError, StoreUnavailable
+
+log = logging.getLogger("ctxproxy")
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+RETRY_AFTER_S = 2
+"""What a client is told to wait when the store is down: long enough for a restart, short enough to be tried again."""
+NOTE = "ctxproxy-note"
+"""Key under which a handler leaves words for its request's log line."""
+
+
+def error_response(error: CtxproxyError) -> web.Response:
+    """The answer to a deliberate error."""
+    headers = {"Retry-After": str(RETRY_AFTER_S)} if isinstance(error, StoreUnavailable) else None
+    return web.Response(status=error.status, body=jsontext.encode(error.as_body()), content_type="application/json", headers=headers)
+
+
+def _body(message: str, code: str) -> bytes:
+    return jsontext.encode({"error": {"message": message, "type": "server_error" if code == "internal_error" else "invalid_request_error", "param": None, "code": code}})
+
+
+@web.middleware
+async def errors_in_shape(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Turn every error into an answer in OpenAI's shape."""
+    try:
+        return await handler(request)
+    except CtxproxyError as error:
+        log.warning("%s %s: %s", request.method, request.path, error.message)
+        return error_response(error)
+    except web.HTTPException as error:
+        body = _body(f"{request.method} {request.path}: {error.reason}", "not_found" if error.status == 404 else "invalid_request")
+        allow = {"Allow": error.headers["Allow"]} if "Allow" in error.headers else None
+        return web.Response(status=error.status, body=body, content_type="application/json", headers=allow)
+    except (ConnectionError, asyncio.CancelledError):
+        raise
+    except Exception as error:
+        log.exception("%s %s failed: %s", request.method, request.path, type(error).__name__)
+        return web.Response(status=500, body=_body("ctxproxy failed on this request; its log says where", "internal_error"), content_type="application/json")
+
+
+@web.middleware
+async def request_log(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Log how each request ended."""
+    began = time.monotonic()
+    status: int | str = "gone"
+    try:
+        answer = await handler(request)
+        status = answer.status
+        return answer
+    finally:
+        taken_ms = (time.monotonic() - began) * 1000
+        log.info("%s %s %s %.0f ms%s", request.method, request.path, status, taken_ms, request.get(NOTE, ""))

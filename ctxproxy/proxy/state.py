@@ -1,0 +1,35 @@
+"""What the shell's parts share: the adapters, the settings in force, and what is remembered in memory. Built once, in `wiring`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from ctxproxy.config.schema import Settings
+from ctxproxy.ports import Store, Tokenizer, Upstream
+from ctxproxy.proxy.counting import Counts
+from ctxproxy.proxy.metrics import Metrics
+from ctxproxy.proxy.summary_desk import SummaryDesk
+from ctxproxy.proxy.tasks import Tasks
+from ctxproxy.proxy.window_book import WindowBook
+
+
+@dataclass(slots=True)
+class State:
+    """One a program; `settings` gives what is in force now (a reload changes it between requests, never within one)."""
+
+    settings: Callable[[], Settings]
+    secret: bytes
+    store: Store
+    upstream: Callable[[str], Upstream]
+    """The upstream for a base URL; the same object for the same URL."""
+    tokenizer: Callable[[str, Settings], Tokenizer]
+    """The tokenizer for a model; loading one may take a second: call it in a thread unless it is `loaded`."""
+    loaded: Callable[[str, Settings], bool]
+    windows: WindowBook
+    summaries: SummaryDesk
+    counts: Counts
+    tasks: Tasks
+    metrics: Metrics
+    clock: Callable[[], float] = field(default=time.time)

@@ -1,0 +1,81 @@
+-- name: session
+SELECT s.name, s.tenant, s.tip, s.manner, s.frame, s.system, s.created, s.last_used, s.requests, s.tokens_in, s.tokens_sent, s.compactions,
+    (SELECT json_group_array(f.tip) FROM forgotten f WHERE f.session = s.id), s.id
+FROM sessions s WHERE s.name = :name AND s.tenant = :tenant;
+
+-- name: find
+SELECT s.name, s.tenant, s.tip, s.manner, s.frame, s.system, s.created, s.last_used, s.requests, s.tokens_in, s.tokens_sent, s.compactions,
+    (SELECT json_group_array(f.tip) FROM forgotten f WHERE f.session = s.id), s.id
+FROM sessions s WHERE s.name = :name ORDER BY s.id;
+
+-- name: page
+SELECT s.name, s.tenant, s.tip, s.manner, s.frame, s.system, s.created, s.last_used, s.requests, s.tokens_in, s.tokens_sent, s.compactions,
+    (SELECT json_group_array(f.tip) FROM forgotten f WHERE f.session = s.id), s.id
+FROM sessions s
+WHERE (s.last_used, s.id) < (:last_used, :id) AND instr(s.name, :query) > 0
+ORDER BY s.last_used DESC, s.id DESC LIMIT :limit;
+
+-- The places in the list whose tips are stored; the last one is enough, since what is stored is closed towards the root.
+-- name: last_known
+SELECT max(t.key) FROM json_each(:tips) t
+WHERE EXISTS (
+    SELECT 1 FROM messages m
+    WHERE m.tip = t.value AND m.session = (SELECT id FROM sessions WHERE name = :name AND tenant = :tenant)
+);
+
+-- From the tip back to the root. CROSS JOIN holds the planner to the order of the chain.
+-- name: history
+WITH RECURSIVE
+    here(session) AS MATERIALIZED (SELECT id FROM sessions WHERE name = :name AND tenant = :tenant),
+    chain(id, parent, session) AS (
+        SELECT m.id, m.parent, m.session FROM here CROSS JOIN messages m ON m.tip = :tip AND m.session = here.session
+        UNION ALL
+        SELECT m.id, m.parent, m.session FROM chain CROSS JOIN messages m ON m.tip = chain.parent AND m.session = chain.session
+    )
+SELECT m.tip, m.parent, b.raw, m.role, m.tokens, m.created, m.partial
+FROM chain CROSS JOIN messages m ON m.id = chain.id LEFT JOIN bodies b ON b.id = m.body;
+
+-- name: leaves
+SELECT m.tip FROM messages m
+WHERE m.session = (SELECT id FROM sessions WHERE name = :name AND tenant = :tenant) AND m.leaf = 1
+ORDER BY m.id DESC;
+
+-- name: checkpoints_at
+SELECT c.tip, c.variant, c.decision, c.created, c.provisional FROM checkpoints c
+WHERE c.session = (SELECT id FROM sessions WHERE name = :name AND tenant = :tenant) AND c.tip IN (SELECT value FROM json_each(:tips))
+ORDER BY c.created DESC, c.id DESC;
+
+-- name: checkpoints
+SELECT c.tip, c.variant, c.decision, c.created, c.provisional FROM checkpoints c
+WHERE c.session = (SELECT id FROM sessions WHERE name = :name AND tenant = :tenant)
+ORDER BY c.created DESC, c.id DESC;
+
+-- name: summaries_at
+SELECT s.tip, s.text, s.kind, s.model, s.messages, s.tokens, s.start, s."end", s.created FROM summaries s
+WHERE s.session = (SELECT id FROM sessions WHERE name = :name AND tenant = :tenant) AND s.tip IN (SELECT value FROM json_each(:tips))
+ORDER BY s.id;
+
+-- name: summaries
+SELECT s.tip, s.text, s.kind, s.model, s.messages, s.tokens, s.start, s."end", s.created FROM summaries s
+WHERE s.session = (SELECT id FROM sessions WHERE name = :name AND tenant = :tenant)
+ORDER BY s.id;
+
+-- name: pins
+SELECT p.number, p.text, p.created FROM pins p
+WHERE p.session = (SELECT id FROM sessions WHERE name = :name AND tenant = :tenant)
+ORDER BY p.number;
+
+-- name: windows
+SELECT upstream, model, window, source, confidence, updated FROM windows ORDER BY upstream, model;
+
+-- name: locate
+SELECT m.tip, m.parent, b.raw, m.role, m.tokens, m.created, m.partial, s.name, s.tenant
+FROM messages m CROSS JOIN sessions s ON s.id = m.session LEFT JOIN bodies b ON b.id = m.body
+WHERE m.tip >= :first AND m.tip < :beyond
+ORDER BY m.tip, m.session LIMIT 10;
+
+-- name: totals
+SELECT count(*), (SELECT count(*) FROM messages), total(requests), total(tokens_in), total(tokens_sent), total(compactions) FROM sessions;
+
+-- name: ping
+SELECT count(*) FROM sqlite_master;

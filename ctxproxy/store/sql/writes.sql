@@ -1,0 +1,96 @@
+-- name: session_id
+SELECT id FROM sessions WHERE name = :name AND tenant = :tenant;
+
+-- name: open_session
+INSERT INTO sessions (tenant, name, tip, manner, frame, system, created, last_used, requests, tokens_in, tokens_sent, compactions)
+VALUES (:tenant, :name, '', :manner, :frame, coalesce(:system, :none), :now, :now, 0, 0, 0, 0)
+ON CONFLICT (name, tenant) DO UPDATE SET
+    last_used = :now,
+    manner = CASE :manner WHEN 'unknown' THEN manner ELSE :manner END,
+    frame = CASE frame WHEN '' THEN :frame ELSE frame END,
+    system = coalesce(:system, system);
+
+-- name: move_tip
+UPDATE sessions SET tip = :to WHERE id = :session AND (:expected IS NULL OR tip = :expected);
+
+-- name: count_use
+UPDATE sessions SET
+    requests = requests + :requests, tokens_in = tokens_in + :tokens_in,
+    tokens_sent = tokens_sent + :tokens_sent, compactions = compactions + :compactions
+WHERE id = :session;
+
+-- name: message
+SELECT id, body, partial FROM messages WHERE tip = :tip AND session = :session;
+
+-- name: put_body
+INSERT INTO bodies (digest, raw) VALUES (:digest, :raw) ON CONFLICT (digest) DO NOTHING;
+
+-- name: insert_message
+INSERT INTO messages (session, tip, parent, body, role, tokens, created, partial)
+VALUES (:session, :tip, :parent, (SELECT id FROM bodies WHERE digest = :digest), :role, :tokens, :created, :partial);
+
+-- name: no_leaf
+UPDATE messages SET leaf = 0 WHERE tip = :tip AND session = :session AND leaf = 1;
+
+-- name: replace_message
+UPDATE messages SET body = (SELECT id FROM bodies WHERE digest = :digest), role = :role, tokens = :tokens, created = :created, partial = 0
+WHERE id = :id;
+
+-- name: drop_body
+DELETE FROM bodies WHERE id = :body AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.body = :body);
+
+-- name: put_checkpoint
+INSERT OR REPLACE INTO checkpoints (session, tip, variant, decision, created, provisional)
+VALUES (:session, :tip, :variant, :decision, :created, :provisional);
+
+-- name: put_summary
+INSERT INTO summaries (session, tip, text, kind, model, messages, tokens, start, "end", created)
+VALUES (:session, :tip, :text, :kind, :model, :messages, :tokens, :start, :end, :created)
+ON CONFLICT (session, tip) DO UPDATE SET
+    text = :text, kind = :kind, model = :model, messages = :messages, tokens = :tokens, start = :start, "end" = :end, created = :created
+WHERE NOT (kind = 'llm' AND :kind <> 'llm');
+
+-- name: put_pin
+INSERT OR REPLACE INTO pins (session, number, text, created) VALUES (:session, :number, :text, :created);
+
+-- name: drop_pin
+DELETE FROM pins WHERE session = :session AND number = :number;
+
+-- name: put_window
+INSERT OR REPLACE INTO windows (upstream, model, window, source, confidence, updated)
+VALUES (:upstream, :model, :window, :source, :confidence, :updated);
+
+-- name: forget
+INSERT OR IGNORE INTO forgotten (session, tip) VALUES (:session, :tip);
+
+-- name: make_tombstone
+UPDATE messages SET body = NULL, partial = 0 WHERE id = :id;
+
+-- name: family
+SELECT tip, parent FROM messages WHERE session = :session ORDER BY id;
+
+-- name: decided_tips
+SELECT tip FROM checkpoints WHERE session = :session UNION SELECT tip FROM summaries WHERE session = :session;
+
+-- name: drop_checkpoints
+DELETE FROM checkpoints WHERE session = :session AND tip = :tip;
+
+-- name: drop_summaries
+DELETE FROM summaries WHERE session = :session AND tip = :tip;
+
+-- name: drop_bodies
+DELETE FROM bodies
+WHERE id IN (SELECT body FROM messages WHERE session = :session)
+    AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.body = bodies.id AND m.session <> :session);
+
+-- name: drop_session
+DELETE FROM sessions WHERE id = :session;
+
+-- name: note_erasure
+INSERT INTO erasures DEFAULT VALUES;
+
+-- name: erasure_due
+SELECT EXISTS (SELECT 1 FROM erasures);
+
+-- name: erasures_done
+DELETE FROM erasures;
