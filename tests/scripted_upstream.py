@@ -118,7 +118,7 @@ class ScriptedUpstream:
         )
         self._runner = web.ServerRunner(server, shutdown_timeout=0)
         await self._runner.setup()
-        site = web.TCPSite(self._runner, self._host, self._port, shutdown_timeout=0)
+        site = web.TCPSite(self._runner, self._host, self._port, backlog=1024)
         await site.start()
         self._port = self._runner.addresses[0][1]
         self.url = f"http://{self._host}:{self._port}"
@@ -216,8 +216,6 @@ class _Writer:
         response = web.Response(status=reply.status, body=reply.encoded())
         if not any(k.lower() == "content-type" for k, _ in reply.headers):
             response.content_type = "application/json"
-        else:
-            del response.headers["Content-Type"]
         for name, value in reply.headers:
             response.headers.add(name, value)
         return response

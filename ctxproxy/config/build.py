@@ -12,7 +12,7 @@ from typing import TypeVar
 import msgspec
 
 from ctxproxy.config import describe
-from ctxproxy.config.environment import Text
+from ctxproxy.config.environment import Expanded, Text
 from ctxproxy.config.schema import SECRETS
 from ctxproxy.config.unavailable import missing_feature
 from ctxproxy.errors import ConfigError
@@ -100,8 +100,15 @@ def _scalar(kind: object, value: object, path: str, faults: Faults) -> object:
             return _converted(kind, reading)
         except msgspec.ValidationError:
             continue
-    faults.note(path, _expected(kind, "a value of another kind (put it in quotes)" if secret else readings[0]))
+    faults.note(path, _expected(kind, readings[0], shown=_shown(value, secret=secret)))
     return None
+
+
+def _shown(value: object, *, secret: bool) -> str:
+    """What was written, for a message: nothing that is or may be a credential."""
+    if secret:
+        return "a value of another kind (put it in quotes)"
+    return "what the environment variable holds" if isinstance(value, Expanded) else describe.named(_plain(value))
 
 
 def _converted(kind: object, value: object) -> object:
@@ -110,8 +117,7 @@ def _converted(kind: object, value: object) -> object:
     return msgspec.convert(value, kind)
 
 
-def _expected(kind: object, value: object) -> str:
-    shown = value if isinstance(value, str) and value.startswith("a value of") else describe.named(value)
+def _expected(kind: object, value: object, *, shown: str) -> str:
     reason = f"expected {describe.words(kind)}, not {shown}"
     close = describe.nearest(value, describe.literals(kind)) if isinstance(value, str) else None
     return f"{reason}; did you mean {close}?" if close else reason

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import get_args
-from urllib.parse import urlsplit
 
 import msgspec
 
@@ -13,6 +12,8 @@ from ctxproxy.config.build import Faults
 from ctxproxy.config.schema import SECRETS, Context, Keys
 from ctxproxy.core.policy import Policy, Preset
 from ctxproxy.core.presets import stages_of
+from ctxproxy.core.urls import DEMO, check_base_url
+from ctxproxy.errors import ConfigError
 
 PRESETS: tuple[str, ...] = get_args(Preset)
 
@@ -21,7 +22,8 @@ def check(settings: Keys, faults: Faults) -> None:
     """Note every rule that the settings break."""
     _context(settings.context, "context", faults)
     for name, profile in settings.profiles.items():
-        _context(profile, f"profiles.{name}", faults)
+        if not faults.found:  # else a profile that inherits the fault repeats it
+            _context(profile, f"profiles.{name}", faults)
         if name in PRESETS:
             faults.note(f"profiles.{name}", "a preset has this name; take another")
     for path, url in _addresses(settings):
@@ -52,21 +54,16 @@ def _pipeline(policy: Policy, path: str, faults: Faults) -> None:
 
 def _addresses(settings: Keys) -> Iterable[tuple[str, str]]:
     yield "upstream.base_url", settings.upstream.base_url
-    yield "summarizer.base_url", settings.summarizer.base_url or "demo"
+    yield "summarizer.base_url", settings.summarizer.base_url or DEMO
     for n, route in enumerate(settings.upstream.routes):
-        yield f"upstream.routes[{n}].base_url", route.base_url or "demo"
+        yield f"upstream.routes[{n}].base_url", route.base_url or DEMO
 
 
 def _address(url: str, path: str, faults: Faults) -> None:
-    if url == "demo":
-        return
     try:
-        parts = urlsplit(url)
-        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        usable = False
-    if not usable:
-        faults.note(path, "expected http://host or https://host, with a port and a path if need be, or demo")
+        check_base_url(url)
+    except ConfigError as error:
+        faults.note(path, error.message)
 
 
 def _secrets(value: object, path: str, faults: Faults) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from types import NoneType
+from types import MappingProxyType, NoneType
 from typing import get_args, get_origin, get_type_hints
 
 import msgspec
@@ -78,24 +78,21 @@ def words(kind: object) -> str:
     return _words(inspect.type_info(kind))
 
 
+_SIMPLE: Mapping[type[inspect.Type], str] = MappingProxyType(
+    {inspect.BoolType: "true | false", inspect.NoneType: "null", inspect.VarTupleType: "list"}
+)
+
+
 def _words(node: inspect.Type) -> str:
-    match node:
-        case inspect.UnionType(types=types):
-            return " | ".join(sorted(map(_words, types), key=lambda word: word == "null"))
-        case inspect.LiteralType(values=values):
-            return " | ".join(map(str, sorted(values, key=str)))
-        case inspect.IntType():
-            return "whole number" + _bounds(node)
-        case inspect.FloatType():
-            return "number" + _bounds(node)
-        case inspect.BoolType():
-            return "true | false"
-        case inspect.NoneType():
-            return "null"
-        case inspect.VarTupleType():
-            return "list"
-        case _:
-            return "text"
+    if isinstance(node, inspect.UnionType):
+        return " | ".join(sorted(map(_words, node.types), key=lambda word: word == "null"))
+    if isinstance(node, inspect.LiteralType):
+        return " | ".join(sorted(map(str, node.values)))
+    if isinstance(node, inspect.IntType | inspect.FloatType):
+        return ("whole number" if isinstance(node, inspect.IntType) else "number") + _bounds(node)
+    if isinstance(node, inspect.StrType) and node.pattern:
+        return "header name"
+    return _SIMPLE.get(type(node), "text")
 
 
 def _bounds(node: inspect.IntType | inspect.FloatType) -> str:

@@ -179,7 +179,7 @@ def _own_names(tree: Tree, source: str) -> Tree:
     moved = {key: value for key, value in tree.items() if key in ALIASES}
     context = outer.get("context")
     if isinstance(context, dict) or (moved and context is None):
-        outer["context"] = _renamed({**(context or {}), **moved}, source)  # type: ignore[dict-item]
+        outer["context"] = _renamed({**(context or {}), **moved}, source)
     profiles = outer.get("profiles")
     if isinstance(profiles, dict):
         outer["profiles"] = {name: _renamed(keys, source) if isinstance(keys, dict) else keys for name, keys in profiles.items()}

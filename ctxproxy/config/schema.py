@@ -5,6 +5,7 @@ Knows nothing of files or the environment. Constraints that one key can break al
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -175,18 +176,27 @@ class Settings(Keys, frozen=True):
     origin: Path | None = None
     overrides: Mapping[str, object] = MappingProxyType({})
 
+    def __repr__(self) -> str:
+        return f"Settings({as_tree(self)})"
+
 
 def _masked_repr(section: msgspec.Struct) -> str:
-    shown = {name: MASK if name in SECRETS and getattr(section, name) else getattr(section, name) for name in section.__struct_fields__}
-    return f"{type(section).__name__}({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
+    return f"{type(section).__name__}({', '.join(f'{name}={_masked(name, getattr(section, name))!r}' for name in section.__struct_fields__)})"
 
 
-def as_tree(value: object) -> object:
-    """A setting as dicts, lists and scalars, its secrets masked."""
+def _masked(name: str, value: object) -> object:
+    if isinstance(value, str):
+        return MASK if value and name in SECRETS else re.sub(r"//[^/@]*@", f"//{MASK}@", value)
+    return value
+
+
+def as_tree(value: object, name: str = "") -> object:
+    """A setting as dicts, lists and scalars; credentials, also those inside an address, are masked."""
     if isinstance(value, msgspec.Struct):
-        return {name: MASK if name in SECRETS and getattr(value, name) else as_tree(getattr(value, name)) for name in value.__struct_fields__}
+        keys = Keys.__struct_fields__ if isinstance(value, Settings) else value.__struct_fields__
+        return {key: as_tree(getattr(value, key), key) for key in keys}
     if isinstance(value, Mapping):
         return {key: as_tree(item) for key, item in value.items()}
     if isinstance(value, tuple):
         return [as_tree(item) for item in value]
-    return value
+    return _masked(name, value)

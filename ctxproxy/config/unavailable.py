@@ -11,7 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-
 Asks: TypeAlias = Callable[[object], bool]
 
 

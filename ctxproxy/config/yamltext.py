@@ -21,9 +21,9 @@ class YamlProblem(ValueError):
 class _Loader(yaml.SafeLoader):
     """PyYAML's safe loader without YAML 1.1's surprises."""
 
-    yaml_implicit_resolvers = {}  # noqa: RUF012 - PyYAML's own class attribute, filled below and then left alone
+    yaml_implicit_resolvers = {}
 
-    def construct_mapping(self, node: yaml.Node, deep: bool = False) -> dict[object, object]:  # type: ignore[override]  # noqa: FBT001, FBT002
+    def construct_mapping(self, node: yaml.Node, deep: bool = False) -> dict[object, object]:
         if isinstance(node, yaml.MappingNode):
             _refuse_twice(node)
         return super().construct_mapping(node, deep=deep)  # type: ignore[arg-type]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ctxproxy.core.messages import ToolCall, tool_calls
-from ctxproxy.core.transcript import Entry, Span, Transcript
+from ctxproxy.core.transcript import Entry, Transcript
 
 RESULT_ROLES = ("tool", "function")
 
@@ -16,17 +16,20 @@ class Exchange(NamedTuple):
 
     at: int
     call: ToolCall | None
-    group: Span
 
 
 def exchanges(transcript: Transcript) -> Iterator[Exchange]:
     """Every tool result, oldest first. Call ids are looked up within the group: clients use them again in later turns."""
+    entries = transcript.entries
     for group in transcript.groups:
-        calls = {call.id: call for call in tool_calls(transcript.entries[group.start].message)}
+        head = entries[group.start].message
+        if group.end == group.start + 1 and head.role not in RESULT_ROLES:
+            continue
+        calls = {call.id: call for call in tool_calls(head)}
         for at in range(group.start, group.end):
-            message = transcript.entries[at].message
+            message = entries[at].message
             if message.role in RESULT_ROLES:
-                yield Exchange(at, calls.get(str(message.fields.get("tool_call_id"))), group)
+                yield Exchange(at, calls.get(str(message.fields.get("tool_call_id"))))
 
 
 def recent_start(transcript: Transcript, keep_turns: int, max_tokens: int) -> int:

@@ -9,36 +9,42 @@ from __future__ import annotations
 import heapq
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from math import log
 from typing import NamedTuple
 
 from ctxproxy.core.language import Language
 from ctxproxy.core.messages import Message, text_of, tool_calls
-from ctxproxy.core.sentences import parted, units
+from ctxproxy.core.sentences import UNIT_CHARS, parted, units
 
 CountText = Callable[[str], int]
 
 WORD = re.compile(r"[^\W\u3400-\u9fff]+(?:[-./:@][^\W\u3400-\u9fff]+)*")
-HAN_RUN = re.compile("[\u3400-\u9fff]+")
-PLAIN = re.compile(r"[A-Z]?[a-z]+|\d")
+HAN = re.compile("[\u3400-\u9fff]")
+BLANKS = str.maketrans(dict.fromkeys("\"'`(){}[]<>,;|=!?*", " "))
+EDGES = ".:-_/@#$%^&+~\\"
+"""What may be inside a word, not at its edge."""
+PLAIN = re.compile(r"[A-Z]?[a-z]+")
 LONGEST_WORD_CHARS = 80
 """Longer ones are encoded data: they say nothing."""
-SMALL_TALK = frozenset(
-    "ok okay yes no sure thanks thank you great hello hi hey bye cool nice good done yep nope alright awesome perfect wow please continue go on "
-    "好 好的 嗯 嗯嗯 谢谢 谢谢你 你好 您好 是 是的 对 对的 不客气 再见 可以 行 哈哈 没问题 明白 明白了 知道了 继续".split()
-)
-STOPWORDS = frozenset(
-    "a an the and or but if then so of to in on at by for with from as is are was were be been being it its this that these those i you he she we they me him her us them my "
-    "your his our their do does did have has had will would can could should may might not no yes there here what which who when where how why all any some just very also "
-    "about into over than more most up out too really like get got one im ive dont s t re ve ll m d 的是 是一 一个 我们 你们 他们 这个 那个 什么 怎么 可以 就是 还是 没有 不是 "
-    "如果 因为 所以 但是 然后 而且 或者 已经 现在 知道 觉得 自己 一下 一些 这样 那么 非常 的时 时候".split()
-)
-CUES = frozenset(
-    "never must only always prefer decided decision chose chosen agreed because instead rejected root cause fixed failed error Error failure warning TODO todo next remaining "
-    "conclusion result budget deadline limit goal important remember Never Always Must Only Do Decision "
-    "必须 不要 禁止 只能 预算 决定 结论 原因 改为 失败 错误 修复 待办 下一 目标 重要 记住 截止 喜欢 讨厌 不能 选择".split()
-)
+SMALL_TALK_WORDS = """
+ok okay yes no sure thanks great hello hi hey bye cool nice good done yep nope alright awesome perfect wow please continue
+好 好的 嗯 嗯嗯 谢谢 谢谢你 你好 您好 是 是的 对 对的 不客气 再见 可以 行 哈哈 没问题 明白 明白了 知道了 继续
+"""
+SMALL_TALK = frozenset(SMALL_TALK_WORDS.split()) | {"thank you", "thank you very much", "go on", "no problem", "you're welcome", "got it"}
+COMMON_WORDS = """
+a an the and or but if then so of to in on at by for with from as is are was were be been being it its this that these those i you he she we they
+me him her us them my your his our their do does did have has had will would can could should may might not no yes there here what which who when
+where how why all any some just very also about into over than more most up out too really like get got one im ive dont s t re ve ll m d
+的 了 是 我 你 他 她 它 们 这 那 有 在 不 也 就 都 和 吗 呢 吧 啊 么 还 很 会 要 说 个 上 到 去 来 得 着 过 可 以 没
+"""
+STOPWORDS = frozenset(COMMON_WORDS.split())
+CUE_WORDS = """
+never must only always prefer decided decision chose chosen agreed because instead rejected cause fixed failed error failure warning todo next
+remaining conclusion result budget deadline limit goal important remember
+"""
+CUES = frozenset(CUE_WORDS.split())
 ROLE_FACTORS = {"user": 1.25, "assistant": 1.0, "tool": 0.5, "function": 0.5}
 GOAL_FACTOR = 1.5
 """For the first user message: it states what all of this is for."""
@@ -51,6 +57,7 @@ COVERED = 0.2
 COST_EXPONENT = 0.9
 """How much length is held against a piece; at 1 only fragments win, at 0 only long ones."""
 COST_FLOOR_TOKENS = 2.0
+MIN_UNIT_CHARS = 60
 CALL_CHARS = 240
 LABELS: dict[Language, dict[str, str]] = {
     "en": {"user": "User: ", "assistant": "Assistant: ", "tool": "Tool {}: ", "call": "Called "},
@@ -70,7 +77,7 @@ class Piece(NamedTuple):
 
 def extract(messages: Sequence[Message], max_tokens: int, count_text: CountText, language: Language) -> str:
     """The best sentences of the messages in at most `max_tokens`, one line a speaker; "" if nothing of weight is there or fits."""
-    pieces = pieces_of(messages, language)
+    pieces = pieces_of(messages, language, _unit_chars(max_tokens))
     order = _ranked(pieces, max_tokens)
     return _fitted([pieces[i] for i in order], order, max_tokens, count_text)
 
@@ -79,13 +86,18 @@ def squeeze(text: str, max_tokens: int, count_text: CountText) -> str:
     """A text in at most `max_tokens`: whole if it fits, else its best lines and sentences in order."""
     if count_text(text) <= max_tokens:
         return text
-    lines = [(number, sentence) for number, line in enumerate(text.splitlines()) for sentence in units(line)]
+    lines = [(number, sentence) for number, line in enumerate(text.splitlines()) for sentence in units(line, _unit_chars(max_tokens))]
     pieces = [Piece(sentence, number, "", 1.0, prose=True) for number, sentence in lines]
     order = _ranked(pieces, max_tokens)
     return _fitted([pieces[i] for i in order], order, max_tokens, count_text)
 
 
-def pieces_of(messages: Sequence[Message], language: Language) -> list[Piece]:
+def _unit_chars(max_tokens: int) -> int:
+    """Pieces no longer than about a quarter of a small summary."""
+    return min(UNIT_CHARS, max(MIN_UNIT_CHARS, max_tokens))
+
+
+def pieces_of(messages: Sequence[Message], language: Language, unit_chars: int) -> list[Piece]:
     """The sentences of all messages, calls in short form among them; small talk and repetitions left out."""
     labels = LABELS[language]
     names = {call.id: call.name for message in messages for call in tool_calls(message)}
@@ -95,11 +107,11 @@ def pieces_of(messages: Sequence[Message], language: Language) -> list[Piece]:
     for number, message in enumerate(messages):
         factor = ROLE_FACTORS.get(message.role, 1.0) * (GOAL_FACTOR if number == goal else 1.0)
         label, prose = _label(message, names, labels)
-        for sentence in (*units(text_of(message)), *_calls(message, labels)):
+        for sentence in (*units(text_of(message), unit_chars), *_calls(message, labels)):
             key = sentence.lower()
             if key not in seen and key.strip(" .!?,~。！，？～") not in SMALL_TALK:
                 seen.add(key)
-                out.append(Piece(sentence, number, label, factor, prose))
+                out.append(Piece(sentence, number, label, factor * (ASKING_FACTOR if sentence.endswith(ASKING) else 1.0), prose))
     return out
 
 
@@ -116,32 +128,36 @@ def _calls(message: Message, labels: dict[str, str]) -> list[str]:
 
 
 def _words(text: str) -> set[str]:
-    words = set(WORD.findall(text))
-    if not text.isascii():
-        for run in HAN_RUN.findall(text):
-            words.update(map("".join, zip(run, run[1:], strict=False)) if len(run) > 1 else (run,))
-    return words
+    """The words of a text with what sticks to them, paths and ids whole; of Chinese the single characters."""
+    if text.isascii():
+        return set(text.translate(BLANKS).replace(". ", " ").replace(": ", " ").rstrip(".:").split())
+    return {*WORD.findall(text), *HAN.findall(text)}
 
 
 def _ranked(pieces: Sequence[Piece], max_tokens: int) -> list[int]:
     """The indexes of pieces in the order in which they are worth their cost, somewhat more than fit."""
     bags = [_words(piece.text) for piece in pieces]
-    seen_in: Counter[str] = Counter()
-    for bag in bags:
-        seen_in.update(bag)
     total = len(pieces) + 1
-    weights = {word: log(total / (times + 0.5)) * _class_factor(word) for word, times in seen_in.items()}
+    times = Counter(chain.from_iterable(bags))
+    weights = {word: log(total / (seen + 0.5)) * _class_factor(word.strip(EDGES)) for word, seen in times.items()}
     sizes = [_estimate(piece.text) for piece in pieces]
-    prices = [(size + COST_FLOOR_TOKENS) ** COST_EXPONENT / (p.factor * (ASKING_FACTOR if p.text.endswith(ASKING) else 1.0)) for size, p in zip(sizes, pieces, strict=True)]
+    prices = [(size + COST_FLOOR_TOKENS) ** COST_EXPONENT / piece.factor for size, piece in zip(sizes, pieces, strict=True)]
+    room = max_tokens * 1.3
+    out: list[int] = []
+    for i in _greedy(bags, weights, prices):
+        out.append(i)
+        room -= sizes[i]
+        if room <= 0:
+            break
+    return out
+
+
+def _greedy(bags: Sequence[set[str]], weights: dict[str, float], prices: Sequence[float]) -> Iterator[int]:
+    """The best next piece, again and again, each making its words count less. Lazy: a gain only falls as more is covered, so one
+    that is still the best after recounting is the best of all."""
     heap = [(-sum(map(weights.__getitem__, bag)) / price, i) for i, (bag, price) in enumerate(zip(bags, prices, strict=True))]
     heapq.heapify(heap)
-    return _greedy(heap, bags, prices, weights, sizes, max_tokens * 1.3)
-
-
-def _greedy(heap: list[tuple[float, int]], bags: list[set[str]], prices: list[float], weights: dict[str, float], sizes: list[float], room: float) -> list[int]:
-    """Lazy greedy: a gain only falls as more is covered, so one that is still the best after recounting is the best of all."""
-    out: list[int] = []
-    while heap and room > 0:
+    while heap:
         old, i = heapq.heappop(heap)
         gain = -sum(map(weights.__getitem__, bags[i])) / prices[i]
         if gain >= 0:
@@ -149,11 +165,9 @@ def _greedy(heap: list[tuple[float, int]], bags: list[set[str]], prices: list[fl
         if heap and gain > heap[0][0] and gain > old:
             heapq.heappush(heap, (gain, i))
             continue
-        out.append(i)
-        room -= sizes[i]
+        yield i
         for word in bags[i]:
             weights[word] *= COVERED
-    return out
 
 
 def _estimate(text: str) -> float:
@@ -162,18 +176,15 @@ def _estimate(text: str) -> float:
 
 
 def _class_factor(word: str) -> float:
-    if word in CUES:
-        return CUE_FACTOR
-    if word in STOPWORDS or word.lower() in STOPWORDS:
-        return STOP_FACTOR
-    if len(word) > LONGEST_WORD_CHARS:
+    low = word.lower()
+    if not word or len(word) > LONGEST_WORD_CHARS:
         return 0.0
+    if low in CUES or low in STOPWORDS:
+        return CUE_FACTOR if low in CUES else STOP_FACTOR
     if not word.isascii():
-        return HAN_FACTOR if HAN_RUN.match(word) else 1.0
-    if word.islower() and word.isalpha():
-        return 1.0
-    if PLAIN.fullmatch(word):
-        return NAME_FACTOR
+        return HAN_FACTOR if HAN.match(word) else 1.0
+    if word.isalpha() and PLAIN.fullmatch(word):
+        return NAME_FACTOR if word[0].isupper() else 1.0
     return NUMBER_FACTOR if word.isdigit() else CODE_FACTOR
 
 

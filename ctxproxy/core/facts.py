@@ -30,29 +30,35 @@ _CUES = (
     "must not", "no ",
 )  # fmt: skip
 _CUES_ZH = (
-    "必须", "务必", "一定要", "不要", "不能", "不得", "不可", "不许", "不准", "禁止", "严禁", "切勿", "请勿", "只能", "只可", "只用", "仅限", "仅能",
-    "超过", "低于", "少于", "至多", "最多", "至少", "上限", "下限", "预算", "截止", "期限", "避免", "确保", "永远", "绝不", "绝对", "始终", "一律", "总是",
-    "规则", "别", "喜欢", "讨厌", "偏好", "希望", "过敏", "倾向", "习惯", "要求", "不吃", "不用", "约束",
+    "必须", "务必", "一定要", "不要", "不能", "不得", "不可", "不许", "不准", "禁止", "严禁", "切勿", "请勿", "只能", "只可", "只用",
+    "仅限", "仅能", "超过", "低于", "少于", "多于", "高于", "以内", "以下", "之内", "至多", "最多", "至少", "上限", "下限", "预算",
+    "截止", "期限", "避免", "确保", "永远", "绝不", "绝对", "始终", "一律", "总是", "规则", "别", "喜欢", "讨厌", "偏好", "希望",
+    "过敏", "倾向", "习惯", "要求", "不吃", "不用", "约束",
 )  # fmt: skip
 
-RULE_ID = re.compile(r"\b(?:rule|req|policy|constraint|guideline|rules)(?:[-_ #:]{1,2}\d|:)|(?:规则|要求|约束|规定)\s?(?:\d|[一二三四五六七八九十]|[:：])")
+RULE_ID = re.compile(
+    r"\b(?:rule|req|policy|constraint|guideline|rules)(?:[-_ #:]{1,2}\d|:)|(?:规则|要求|约束|规定)\s?(?:\d|[一二三四五六七八九十]|[:：])"
+)
 ORDER = re.compile(
-    r"\b(?:never|always|do not|don['’]t|avoid|make sure|be sure to|ensure|under no circumstances|only (?:use|in|with|on|if|when|after|the|a|reply|answer))\b"
+    r"\b(?:never|always|do not|don['’]t|avoid|make sure|be sure to|ensure|under no circumstances"
+    r"|only (?:use|in|with|on|if|when|after|the|a|reply|answer))\b"
 )
 BEFORE_ORDER = re.compile(r"(?:^[\W\d_]{0,6}|[,;:.!(–—>•*|\"“]\s?|\b(?:please|also|then|you|and|but|we|to|should|must|shall|will|kindly|just)\s)$")
 BEFORE_CHARS = 12
 OPENING_ORDER = re.compile(r"[\W\d_]{0,6}(?:please |and |but |also |so )?(?:keep|use|stick to|no|only|leave|limit|remember|note that|stay)\b")
 DUTY = re.compile(
-    r"\b(?:must(?:n['’]t| not| never)?|(?:is|are|be) (?:not allowed|forbidden|prohibited|required|mandatory)|not allowed|not permitted|may not|should (?:not|never|always)"
-    r"|shouldn['’]t|shall not|has to (?:be|stay|have)|(?:have|need)s? to (?:be|stay|keep|use|fit)|without exception|not exceed|at (?:the )?(?:most|least) [\w$€£¥]"
-    r"|no (?:more|less|fewer|later|earlier) than|(?:maximum|minimum|max|min|limit) (?:of|is|:)|limited to|up to [$€£¥\d]|(?:under|below|within|over) [$€£¥]\s?\d"
-    r"|budget|deadline|spending limit|price limit|constraints?\b)"
-)  # fmt: skip
+    r"\b(?:must(?:n['’]t| not| never)?|(?:is|are|be) (?:not allowed|forbidden|prohibited|required|mandatory)|not allowed|not permitted|may not"
+    r"|should (?:not|never|always)|shouldn['’]t|shall not|has to (?:be|stay|have)|(?:have|need)s? to (?:be|stay|keep|use|fit)|without exception"
+    r"|not exceed|at (?:the )?(?:most|least) [\w$€£¥]|no (?:more|less|fewer|later|earlier) than|(?:maximum|minimum|max|min|limit) (?:of|is|:)"
+    r"|limited to|up to [$€£¥\d]|(?:under|below|within|over) [$€£¥]\s?\d|budget|deadline|spending limit|price limit|constraints?\b)"
+)
 WISH = re.compile(
-    r"\b(?:prefer(?:s|red|ence|ably)?|i['’]d rather|i would rather|i (?:really )?(?:hate|dislike|love|like|want|need)|i['’]d like|allerg(?:y|ic)|favou?rite"
-    r"|vegetarian|vegan|i (?:always|never|only|don['’]t|can['’]t|cannot|won['’]t))\b"
-)  # fmt: skip
-EASING = re.compile(r"\b(?:do(?:n['’]t| not) (?:have|need) to|don['’]t (?:worry|you|mention)|must have been|must be (?:so|a lot|hard|nice|great)|must['’]ve)\b")
+    r"\b(?:prefer(?:s|red|ence|ably)?|i['’]d rather|i would rather|i (?:really )?(?:hate|dislike|love|like|want|need)|i['’]d like|allerg(?:y|ic)"
+    r"|favou?rite|vegetarian|vegan|i (?:always|never|only|don['’]t|can['’]t|cannot|won['’]t))\b"
+)
+EASING = re.compile(
+    r"\b(?:do(?:n['’]t| not) (?:have|need) to|don['’]t (?:worry|you|mention)|must have been|must be (?:so|a lot|hard|nice|great)|must['’]ve)\b"
+)
 ORDER_ZH = re.compile(
     r"必须|务必|一定要|(?<!要)不要(?!紧)|不得(?!不|了|已)|不许|不准|禁止|严禁|切勿|请勿|只能|只可以?|只用|仅限|仅能|不可以?(?!思议|避免|能)|永远不|绝不|绝对不|始终|一律|确保"
     r"|(?:^|[，,。；;：:！!、\s])(?:请|也|都|千万)?(?:别|避免|不能|不用|总是)(?!的|人|墅)"
@@ -62,6 +68,10 @@ LIMIT_ZH = re.compile(
 )
 WISH_ZH = re.compile(r"喜欢|讨厌|偏好|偏爱|希望|想要|过敏|倾向|习惯|不吃|更想|最爱")
 ASKING = re.compile(r"[?？][\"'”’)）]{0,2}$|[吗呢么][。.!！]?$")
+
+
+TAG = re.compile(r"</?[A-Za-z][\w:-]{0,40}>")
+"""Agents put rules between tags; a tag is no part of the sentence beside it."""
 
 
 def constraints(text: str) -> list[str]:
@@ -77,7 +87,7 @@ def preferences(text: str) -> list[str]:
 def _candidates(text: str) -> Iterator[str]:
     """The sentences that hold a cue: cheap tests first, a pasted log has none."""
     cues = [cue for cue in _CUES if cue in (low := text.lower())] + ([] if text.isascii() else [cue for cue in _CUES_ZH if cue in text])
-    for sentence in split(text, RULE_CHARS) if cues else ():
+    for sentence in split(TAG.sub("\n", text), RULE_CHARS) if cues else ():
         low = sentence.lower()
         if any(cue in low for cue in cues):
             yield sentence
@@ -99,7 +109,7 @@ def rule_weight(sentence: str) -> float:
 
 
 def _is_order(low: str) -> bool:
-    """"Never push", "you must never push", but not "I never went there"."""
+    """ "Never push", "you must never push", but not "I never went there"."""
     return any(BEFORE_ORDER.search(low[max(0, match.start() - BEFORE_CHARS) : match.start()]) for match in ORDER.finditer(low))
 
 
@@ -116,17 +126,25 @@ _UNITS = (
 _UNITS_ZH = r"(?:元|块钱?|万元?|亿元?|人|个|天|小时|分钟|秒|周|年|月|公里|千米|米|公斤|斤|岁|次|条|件|台|张|份|页|行|度|折|号|层|楼)"
 _MONTHS = r"(?:Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|Aug(?:ust)?|Sept?(?:ember)?|Oct(?:ober)?|Nov(?:ember)?|Dec(?:ember)?)"
 AMOUNT = re.compile(
-    r"(?<![\w.,])(?:[$€£¥￥]\s?\d[\d,]{0,14}(?:\.\d{1,8})?\s?(?:million|billion|[kKMB]\b)?|\d[\d,]{0,14}(?:\.\d{1,8})?\s?(?:%|" + _UNITS + "|" + _UNITS_ZH + "))"
+    r"(?<![\w.,])(?:[$€£¥￥]\s?\d[\d,]{0,14}(?:\.\d{1,8})?\s?(?:million|billion|[kKMB]\b)?|\d[\d,]{0,14}(?:\.\d{1,8})?\s?(?:%|"
+    + _UNITS
+    + "|"
+    + _UNITS_ZH
+    + "))"
 )
 DATE = re.compile(
     rf"\b{_MONTHS}\.? \d{{1,2}}(?:st|nd|rd|th)?(?:,? \d{{4}})?\b|\b\d{{1,2}}(?:st|nd|rd|th)? (?:of )?{_MONTHS}(?:,? \d{{4}})?\b"
     r"|(?<!\d)\d{2,4}年(?:\d{1,2}月(?:\d{1,2}[日号])?)?|(?<!\d)\d{1,2}月\d{1,2}[日号]"
 )
+_MARKED = re.compile(r"[/\\@_.:#-]")
+"""Without one of these, a word of small letters or of another script is plain."""
 _SPACED: tuple[tuple[re.Pattern[str], Kind], ...] = ((URL, "url"), (DATE, "date"), (AMOUNT, "amount"))
 """Taken out in this order, so that no part of one is found again as a number."""
 DATE_CHUNK = re.compile(r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}(?:T[\d:.+Z-]+)?|\d{1,2}/\d{1,2}/\d{2,4}|\d{1,2}:\d{2}(?::\d{2})?(?:[ap]m)?")
 VERSION_CHUNK = re.compile(r"v?\d+(?:\.\d+){1,4}(?:[-+.]?[A-Za-z][\w.]*)?")
-NAME_CHUNK = re.compile(r"[a-z0-9]+[A-Z]\w*|[A-Z][a-z0-9]+[A-Z]\w*|\w*[A-Za-z0-9]_\w+|--[A-Za-z][\w-]{2,}|[A-Z]{5,}|\w+::\w[\w:]*|\w+(?:\.\w+){2,}|#\d+")
+NAME_CHUNK = re.compile(
+    r"[a-z0-9]+[A-Z]\w*|[A-Z][a-z0-9]+[A-Z]\w*|\w*[A-Za-z0-9]_\w+|--[A-Za-z][\w-]{2,}|[A-Z]{5,}|\w+::\w[\w:]*|\w+(?:\.\w+){2,}|#\d+"
+)
 FILE_CHUNK = re.compile(r"[\w.@+-]*\w\.(?!com\b)[A-Za-z][A-Za-z0-9]{0,4}")
 WEIGHTS: dict[Kind, float] = {
     "url": 2.5, "email": 3.0, "path": 2.5, "id": 3.0, "version": 1.5, "date": 2.0, "amount": 2.0, "number": 1.5, "name": 1.5,
@@ -167,12 +185,8 @@ def _note(found: dict[str, Kind], value: str, kind: Kind) -> str:
 
 def kind_of(value: str) -> Kind | None:
     """What kind of exact value a word is, None for a plain one; linear in its length."""
-    if value.isalpha() and value.isascii() and (value.islower() or value[1:].islower()):
-        return None
     digits = sum(c.isdigit() for c in value)
-    if not value.isascii() and not digits and "/" not in value:
-        return None
-    if value.startswith(("http:", "https:", "//")):
+    if not digits and (value[1:].islower() or not value.isascii()) and not _MARKED.search(value):
         return None
     if "@" in value:
         return "email" if "." in value[value.find("@") :] and value[0] != "@" else None
@@ -184,9 +198,12 @@ def kind_of(value: str) -> Kind | None:
 
 
 def _is_path(value: str) -> bool:
+    """Several parts, or one with a root or a mark of its own; "and/or" and a closing tag are none."""
     parts = [part for part in value.replace("\\", "/").split("/") if part]
     rooted = value[0] in "/~." or value[1:3] == ":\\"
-    return bool(parts) and any(c.isalnum() for c in value) and (len(parts) > 2 or (rooted and len(value) > 2) or "." in parts[-1] or "_" in value)
+    if not parts or not any(c.isalnum() for c in value):
+        return False
+    return len(parts) > 2 or (rooted and len(parts) == 2) or any(c in parts[-1] for c in "._-0123456789")
 
 
 def _numeric_kind(value: str, digits: int) -> Kind | None:

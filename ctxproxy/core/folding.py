@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterator
 
 from ctxproxy.core import markers, pairing
-from ctxproxy.core.markers import Language
+from ctxproxy.core.language import Language
 from ctxproxy.core.messages import SYSTEM_ROLES, make
 from ctxproxy.core.transcript import Fold, Span, Transcript, protected
 

@@ -26,6 +26,15 @@ MAX_DEPTH = 32
 class Pieces(list[str]):
     """A text that is still coming: joined once, at the end."""
 
+    def joined(self) -> str:
+        """The text; a character that was cut between two pieces, half a surrogate pair in each, is whole again."""
+        text = "".join(self)
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+        return text
+
 
 def add(tree: Tree, fragment: dict[str, Any], depth: int = 0) -> None:
     """Let an object take in a fragment: texts go on, objects and lists fill up, other values are replaced, null says nothing."""
@@ -95,7 +104,7 @@ def _is_at(element: Any, index: int, kind: Any) -> bool:
 def built(value: Any, depth: int = 0) -> Any:
     """The value with its texts joined; the fragments stay as they are."""
     if isinstance(value, Pieces):
-        return "".join(value)
+        return value.joined()
     if depth > 2 * MAX_DEPTH:
         return value
     if isinstance(value, dict):
@@ -142,7 +151,7 @@ class Call:
         if not self._input or not self._input[-1].rstrip().endswith(("}", "]")):
             return False
         try:
-            json.loads("".join(self._input))
+            json.loads(self._input.joined())
         except (ValueError, RecursionError):
             return False
         return True
@@ -150,7 +159,7 @@ class Call:
     def built(self) -> dict[str, Any]:
         head = {"id": self.id} if self.id else {}
         fields = {"type": self._body_key, **built(self._fields)}
-        return {**head, **fields, self._body_key: {"name": self.name, self._input_key: "".join(self._input), **built(self._body_fields)}}
+        return {**head, **fields, self._body_key: {"name": self.name, self._input_key: self._input.joined(), **built(self._body_fields)}}
 
 
 class Calls:

@@ -24,12 +24,18 @@ MAX_CHARS = 24_000
 """Bound on all messages of a body together."""
 MAX_CODE_CHARS = 96
 
-SPEECH_KEYS = frozenset(
-    "message msg error errors detail details error_msg error_message errormessage errmsg err_msg error_description description title reason cause"
-    " innererror inner_error originalmessage original_message metadata raw response base_resp status_msg body exception fault faultstring"
-    " upstream_error provider_error previous_errors error_info data incomplete_details err output_error result_error hint".split()
-)
-CODE_KEYS = frozenset("code type status status_code error_code errorcode error_type errortype __type reason name err_code kind".split())
+# fmt: off
+SPEECH_KEYS = frozenset({
+    "message", "msg", "error", "errors", "detail", "details", "error_msg", "error_message", "errormessage", "errmsg", "err_msg",
+    "error_description", "description", "title", "reason", "cause", "innererror", "inner_error", "originalmessage", "original_message",
+    "metadata", "raw", "response", "base_resp", "status_msg", "body", "exception", "fault", "faultstring", "upstream_error",
+    "provider_error", "previous_errors", "error_info", "data", "incomplete_details", "err", "output_error", "result_error", "hint",
+})
+CODE_KEYS = frozenset({
+    "code", "type", "status", "status_code", "error_code", "errorcode", "error_type", "errortype", "__type", "reason", "name", "err_code",
+    "kind",
+})
+# fmt: on
 FIGURE_ROLES = {
     "n_prompt_tokens": "prompt",
     "prompt_tokens": "prompt",

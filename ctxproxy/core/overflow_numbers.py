@@ -9,30 +9,41 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from ctxproxy.core.overflow_signs import WINDOW
 from ctxproxy.core.overflow_text import Marked
+from ctxproxy.core.overflow_wording import WINDOW
 
 MIN_WINDOW_TOKENS = 128
 MAX_WINDOW_TOKENS = 20_000_000
 """Bounds of what is believed to be a window: the smallest real servers run with 256, the largest announced windows have 10,000,000."""
 
-_UNIT = r"(?! ?(?:char|byte|pixel|item|image|kb|mb|gb|message|page|second|minute|day|%|document|tool))"
+_UNIT = r"(?! ?(?:char|byte|pixel|item|image|kb|mb|gb|message|page|second|minute|day|%|document|tool|inputs?\b(?! tokens)))"
 _LINK = r"(?: ?(?:limit|is|of|was|to|at|only|just|currently|set|loaded|with|for|this|model|the|allowed|tokens?|:|=|\(|\[|>=?|<=?)){0,6} ?"
 _MAXIMUM = (
-    r"max(?:imum)?[ _](?:number of |allowed |permitted |supported )*(?:input |prompt |total |token |message |request |model |combined ){0,2}"
-    r"(?:tokens?(?: (?:count|size|limit|length))?|length|len|size|context)(?: of tokens)?(?: allowed| supported)?"
+    r"(?!max_(?:completion_|output_|new_)?tokens)max(?:imum)?[ _](?:number of |allowed |permitted |supported )*"
+    r"(?:(?:input|prompt|total|token|message|request|model|combined)[ _]){0,2}(?:tokens?(?: (?:count"
+    r"|size|limit|length))?|length|len|size|context)(?: of tokens)?(?: allowed| supported)?"
 )
 _BOUND = (
-    r"(?:exceed\w{0,6}|over|above|beyond|(?:greater|longer|larger|more) than|less than(?: or equal to)?|fewer than|smaller than|at most|up to|no more than|limited to"
+    r"(?:exceed\w{0,6}(?! ?: ?#)|over|above|beyond|(?:greater|longer|larger|more) than"
+    r"|less than(?: or equal to)?|fewer than|smaller than|at most|up to|no more than|limited to"
     r"|not exceed|maximum|max|limit|限制|上限|最大|超过|超出|不超过|支持|<=?|>=?)"
 )
-_BOUND_LINK = r"(?: ?(?:the|its|our|model'?s?|maximum|max|limit|of|allowed|input|prompt|token|tokens|total|length|size|is|was|to|only|supported|number|为|是|:|=|\(|\[)){0,8} ?"
+_BOUND_LINK = (
+    r"(?: ?(?:the|its|our|model'?s?|maximum|max|limit|of|allowed|input|prompt|token"
+    r"|tokens|total|length|size|is|was|to|only|supported|number|为|是|:|=|\(|\[)){0,8} ?"
+)
+_NOT_OVER = r"(?! ?(?:tokens? ?)?(?:is |has |, which |which )?(?:greater|larger|longer|more than|exceed|above|over\b|>))"
+_ZH_UNIT = r"(?! ?(?:个?字符|个?字|字节|张|条|次|元))"
 _ZH_LINK = r"[^#。;]{0,14}"
 _OF_PROMPT = r"(?:tokens? )?(?:\w+ )?(?:in|from|for|of) (?:the |your )?(?:text |tool |user )?(?:inputs?|messages?|prompt|request messages)\b"
 _OF_COMPLETION = r"(?:tokens? )?(?:in|for|of|as) (?:the |your )?(?:completion|output|response|reply|generation)\b"
-_PROMPT_WORD = r"(?<!max )(?<!maximum )(?<!max_)(?<!allowed )(?:prompt|inputs?|messages|request|conversation|tokens?|text|sequence|输入|提示词)"
+_PROMPT_WORD = (
+    r"(?<!max )(?<!maximum )(?<!max_)(?<!allowed )(?:prompt|inputs?|messages"
+    r"|request|conversation|tokens?|text|sequence|context|输入|提示词|上下文长度|上下文)"
+)
 _PROMPT_LINK = (
-    r"(?:[ _](?:tokens?|length|count|size|text|ids|total|number))*(?: ?(?:is|was|were|has|have|had|contains?|resulted|resulting|in|of|with|uses|used|too|long|large|length|tokens?"
+    r"(?:[ _](?:tokens?|length|count|size|text|ids|total|number))*(?: ?(?:is|was|were|has|have"
+    r"|had|contains?|resulted|resulting|in|of|with|uses|used|too|long|large|length|tokens?"
     r"|total|token|count|at|least|about|approximately|currently|now|which|input|prompt|shape|为|是|共|约|:|=|\(|,)){0,8} ?"
 )
 
@@ -57,20 +68,30 @@ ROWS: tuple[re.Pattern[str], ...] = (
     _re(r"must be <= ?(?P<limit>#)[^#]{0,12}given:? (?P<prompt>#) inputs? tokens and (?P<completion>#)"),
     _re(r"(?:exceed\w{0,6}|over|too long)[^#.]{0,50}\bby (?:about |approximately )?(?P<over>#)"),
     _re(r"range of (?:input|prompt) (?:length|tokens) should be \[ ?#, ?(?P<limit>#)"),
-    _re(rf"{WINDOW}{_LINK}(?P<limit>#){_UNIT}"),
+    _re(rf"{WINDOW}{_LINK}(?P<limit>#){_UNIT}{_NOT_OVER}"),
+    _re(r"(?P<prompt>#) ?/ ?(?P<limit>#)"),
+    _re(r"\+ max_(?:completion_|output_|new_)?tokens ?= ?(?P<requested>#)"),
     _re(rf"(?P<prompt>#)(?: (?:input |prompt )?tokens?)? >=? (?P<limit>#){_UNIT}(?! ?-)"),
-    _re(rf"{_MAXIMUM}{_LINK}(?P<limit>#){_UNIT}"),
+    _re(rf"{_MAXIMUM}{_LINK}(?P<limit>#){_UNIT}{_NOT_OVER}"),
+    _re(rf"(?:超过|超過|超出|大于|大於)(?!的?部分)[^#。;]{{0,24}}(?P<limit>#){_ZH_UNIT}"),
     _re(r"(?P<limit>#)[ -](?:tokens? )?(?:max(?:imum)? )?(?:context|token limit|limit\b|max(?:imum)?\b)"),
     _re(rf"{_BOUND}{_BOUND_LINK}(?P<limit>#){_UNIT}"),
-    _re(rf"(?:上下文|窗口|最大|上限|限制|最多|超过|超出|支持){_ZH_LINK}(?P<limit>#)(?! ?(?:个?字符|字符|字节|张|条))"),
+    _re(rf"(?:上下文|窗口|最大|上限|限制|最多|超过|超出|支持){_ZH_LINK}(?P<limit>#){_ZH_UNIT}"),
+    _re(r"resulted in (?:about |approximately )?(?P<prompt>#)"),
     _re(rf"(?<!upper bound for )(?<!input length of )(?P<prompt>#) {_OF_PROMPT}"),
     _re(rf"(?P<completion>#) {_OF_COMPLETION}"),
     _re(r"(?<!leaves )(?P<completion>#) (?:output|completion|max_new_tokens|new tokens|max_tokens)"),
     _re(r"max_(?:new_|completion_|output_)?tokens(?: or max_completion_tokens)?(?: ?(?:is|of|value|too|large|:|=|\()){1,5} ?(?P<completion>#)"),
     _re(r"(?<!upper bound for )(?<!input length of )(?P<prompt>#) (?:input|prompt)s? tokens?\b"),
     _re(r"(?:keep the first|n_keep \(?|given:?|received:?|received client) ?(?P<prompt>#)"),
-    _re(r"\(?requested:? (?P<requested>#)|requested (?:about |approximately |a total of |at least )?(?P<requested2>#)(?: tokens)?(?! (?:output|completion|max))"),
-    _re(r"(?:total(?: tokens?)?(?: count)?(?: ?(?:of|is|:|=))?|current length is|max_total_tokens \(?|(?:input and|prompt and) [\w ]{0,24}tokens \(?) ?(?:at least )?(?P<requested>#)"),
+    _re(
+        r"\(?requested:? (?P<requested>#)|requested (?:about |approximately |a total of "
+        r"|at least )?(?P<requested2>#)(?: tokens)?(?! (?:output|completion|max))"
+    ),
+    _re(
+        r"(?:total(?: tokens?)?(?: count)?(?: ?(?:of|is|:|=))?|current length is|max_total_tokens \(?"
+        r"|(?:input and|prompt and) [\w ]{0,24}tokens \(?) ?(?:at least )?(?P<requested>#)"
+    ),
     _re(rf"{_PROMPT_WORD}{_PROMPT_LINK}(?P<prompt>#){_UNIT}"),
     _re(r"(?P<prompt>#)(?: tokens?)?,? (?:which )?(?:has |have )?exceed"),
 )
@@ -88,8 +109,7 @@ def figures_of(said: Marked, named: Iterable[tuple[str, int]] = (), codes: Itera
         taken.add(said.marks[0])
     for row in ROWS:
         _claim(row, said, found, taken)
-    for role, value in named:
-        found[role] = value
+    found.update(named)
     if str(found.get("limit")) in set(codes):
         del found["limit"]
     return completed(Figures(**found))

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
 from ctxproxy.core import markers
-from ctxproxy.core.markers import Language
+from ctxproxy.core.language import Language
 from ctxproxy.core.messages import SYSTEM_ROLES, Message, make, text_of, tool_calls
 from ctxproxy.core.transcript import violations
 

@@ -91,12 +91,14 @@ class _Basket:
     def offer(self, edit: Edit, span: Span, gain: int) -> int:
         """Take the edit if it gains tokens over what was taken before; gives the tokens gained, 0 if it is left.
 
-        Raises InvalidEdit if it covers an earlier edit in part.
+        One inside an earlier edit is left; raises InvalidEdit if the two overlap in part.
         """
         covered = {self.owners[at] for at in range(*span) if at in self.owners}
         before = 0
         for start in covered:
             _, other, other_gain = self.edits[start]
+            if other.start <= span.start and span.end <= other.end and other != span:
+                return 0
             if other.start < span.start or other.end > span.end:
                 raise InvalidEdit(f"edit of {span.start}:{span.end} overlaps that of {other.start}:{other.end}")
             before += other_gain

@@ -13,12 +13,14 @@ from typing import Literal
 from ctxproxy.core.budget import Budget
 from ctxproxy.core.checkpoints import freeze, replay, resume
 from ctxproxy.core.language import language_of
+from ctxproxy.core.markers import topic_of_text
 from ctxproxy.core.messages import Message, Tip
 from ctxproxy.core.pairing import repair
 from ctxproxy.core.pipeline import Outcome, run
 from ctxproxy.core.policy import Policy, Recovery
 from ctxproxy.core.presets import stages_of
 from ctxproxy.core.records import Checkpoint, Summary
+from ctxproxy.core.rewrites import fitted
 from ctxproxy.core.sessions import Reconciled
 from ctxproxy.core.stages.aggressive_trim import AggressiveTrim
 from ctxproxy.core.stages.base import Context, Stage
@@ -200,6 +202,12 @@ def _decided(s: Situation, base: Transcript, outcome: Outcome, marks: tuple[tupl
     )
 
 
+def observed(s: Situation, planned: Plan) -> Plan:
+    """What is sent where plans are only watched: the whole history as it is, with the actions that would have been taken."""
+    base = base_transcript(s)
+    return replace(_as_is(s, base, base), actions=planned.actions)
+
+
 def background_tip(s: Situation, current: Plan) -> Tip:
     """The tip up to which a summary should be made in advance, from about 70 % of the budget on; "" if none is due."""
     stages = stages_of(s.policy)
@@ -208,6 +216,17 @@ def background_tip(s: Situation, current: Plan) -> Tip:
     if not due or stage is None:
         return ""
     return stage.cut_tip(current.transcript, _context(s, current.transcript))
+
+
+def compacted_now(s: Situation) -> Plan:
+    """The plan as if the trigger were met: what `POST …/manage` does (002-16)."""
+    base = base_transcript(s)
+    checkpoint = resume(s.reconciled.tips, s.checkpoints, s.variant, s.summaries)
+    current = replay(checkpoint, base, s.count) if checkpoint else base
+    outcome = _compacted(s, current, over_turns=False)
+    if outcome.transcript.tokens >= current.tokens:
+        return replace(_as_is(s, base, current), failed=outcome.failed)
+    return _decided(s, base, outcome, ())
 
 
 def replanned(s: Situation, budget: Budget) -> Plan:
@@ -239,3 +258,18 @@ def cleared(s: Situation) -> Plan:
     base = base_transcript(s)
     return _decided(s, base, run(base, [Clear()], replace(_context(s, base), target=0)), ((RESCUE, 1),))
 
+
+
+def shortened(s: Situation, budget: Budget) -> Plan:
+    """As `cleared`, and the last user message cut to the budget: the one case where it is changed, and only if configured."""
+    base = cleared(s).transcript
+    at = base.last_user
+    if at < 0:
+        return cleared(s)
+    entry = base.entries[at]
+    room = max(entry.tokens - (base.tokens - budget.limit), 1)
+    language = language_of([entry.message])
+    message = fitted(entry, topic_of_text(entry.message, language), room, s.count, language)
+    cut = replace(entry, message=message, tokens=s.count(message), origin="edited", stage="shorten_last_user")
+    done = Transcript((*base.entries[:at], cut, *base.entries[at + 1 :]))
+    return _decided(replace(s, budget=budget), base_transcript(s), Outcome(done, (("shorten_last_user", 1),)), ((RESCUE, 1),))

@@ -68,6 +68,21 @@ class ReplyAssembler:
         elif text:
             self._feed_chunk(text, name)
 
+    @property
+    def done(self) -> bool:
+        """The stream's [DONE] has come."""
+        return self._done
+
+    @property
+    def has_output(self) -> bool:
+        """Something of an answer has come: text, a call, reasoning, a sound; a bare role is nothing yet."""
+        return any(choice.has_output for choice in self._choices.values())
+
+    @property
+    def is_finished(self) -> bool:
+        """Every choice seen so far has its finish reason, or the stream its [DONE]."""
+        return self._done or (bool(self._choices) and all(choice.is_finished for choice in self._choices.values()))
+
     def result(self) -> Reply:
         """What has come so far."""
         choices = tuple(self._choices[index].choice(index) for index in sorted(self._choices))
@@ -100,6 +115,7 @@ class _OpenChoice:
         self._calls = Calls()
         self._finish_reason: str | None = None
         self._empty = True
+        self.has_output = False
 
     def feed(self, choice: dict[str, Any]) -> None:
         self._finish_reason = _finish_reason(choice) or self._finish_reason
@@ -111,12 +127,17 @@ class _OpenChoice:
             self._take(delta)
 
     def _take(self, delta: dict[str, Any]) -> None:
+        self.has_output = self.has_output or any(value for key, value in delta.items() if key != "role")
         for call in _dicts(delta.get("tool_calls")):
             self._calls.feed(call)
         audio = delta.get("audio")
         if isinstance(audio, dict) and isinstance(audio.get("id"), str):
             self._fields["audio"] = {"id": audio["id"]}  # a client sends back the id alone; the sound itself is not kept
         add(self._fields, {key: value for key, value in delta.items() if key not in ("tool_calls", "audio")})
+
+    @property
+    def is_finished(self) -> bool:
+        return self._finish_reason is not None
 
     def choice(self, index: int) -> Choice:
         fields: dict[str, Any] = {"role": "assistant", "content": None, **built(self._fields)}

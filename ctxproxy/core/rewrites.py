@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from ctxproxy.core import jsontext, markers
-from ctxproxy.core.markers import Language
+from ctxproxy.core.language import Language
 from ctxproxy.core.messages import Message, part_text, text_of, with_fields
 from ctxproxy.core.selection import level
 from ctxproxy.core.shorten import shorten

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 
 HEAD, TAIL = 0.35, 0.25
 """Shares of the room for the beginning and the end; the rest goes to pieces of note in between, then to more of the beginning."""
-NOTEWORTHY = re.compile(r"(?i)error|exception|traceback|fatal|failed|failure|panic|错误|失败|异常")
+FAILURES = ("error", "exception", "traceback", "fatal", "failed", "failure", "panic", "错误", "失败", "异常")
 
 
 def is_noteworthy(text: str) -> bool:
-    """Whether a line or item tells of a failure: such are kept even from the middle."""
-    return NOTEWORTHY.search(text) is not None
+    """Whether a text tells of a failure: such lines and items are kept even from the middle."""
+    lower = text.lower()
+    return any(word in lower for word in FAILURES)
 
 
 def level(sizes: Sequence[int], room: int) -> int:
@@ -26,7 +26,7 @@ def level(sizes: Sequence[int], room: int) -> int:
     return max(sizes, default=0)
 
 
-def select(sizes: Sequence[int], noteworthy: Callable[[int], bool], room: int, gap: int) -> list[int]:
+def select(sizes: Sequence[int], noteworthy: Callable[[int], bool] | None, room: int, gap: int) -> list[int]:
     """The indexes of pieces to keep, in order: from the beginning, from the end, and those of note between them.
 
     `gap` is what a notice for left-out pieces costs; each kept piece in the middle makes one more.
@@ -36,8 +36,8 @@ def select(sizes: Sequence[int], noteworthy: Callable[[int], bool], room: int, g
     tail = _walk(sizes, range(len(sizes) - 1, head - 1, -1), int(room * TAIL))
     left = room - sum(sizes[:head]) - sum(sizes[len(sizes) - tail :])
     middle = []
-    for at in range(head, len(sizes) - tail):
-        if sizes[at] + gap <= left and noteworthy(at):
+    for at in filter(noteworthy, range(head, len(sizes) - tail)) if noteworthy else ():
+        if sizes[at] + gap <= left:
             middle.append(at)
             left -= sizes[at] + gap
     more = _walk(sizes, range(head, middle[0] if middle else len(sizes) - tail), left)

@@ -32,14 +32,16 @@ def split(text: str, max_chars: int = MAX_CHARS) -> list[str]:
     return [piece for piece in out if piece]
 
 
-def units(text: str) -> list[str]:
-    """The lines of a text, long ones parted between sentences: pieces that can stand alone, whole short messages among them."""
+def units(text: str, most_chars: int = UNIT_CHARS) -> list[str]:
+    """The lines of a text, those over `most_chars` parted between sentences: pieces that can stand alone, short messages whole."""
+    packed_chars = min(MAX_CHARS, most_chars)
     out: list[str] = []
     for line in text.splitlines():
-        if len(line) <= UNIT_CHARS:
+        if len(line) <= most_chars:
             out.append(line.strip())
         else:
-            out += _packed([sentence + ("" if sentence.endswith(HAN_ENDS) else " ") for sentence in split(line)], MAX_CHARS)
+            sentences = split(line, packed_chars)
+            out += _packed([sentence + ("" if sentence.endswith(HAN_ENDS) else " ") for sentence in sentences], packed_chars)
     return [unit for unit in out if unit]
 
 

@@ -10,7 +10,8 @@ import re
 from collections.abc import Sequence
 
 from ctxproxy.core import cuts
-from ctxproxy.core.markers import Language, omitted, omitted_data
+from ctxproxy.core.language import Language
+from ctxproxy.core.markers import omitted, omitted_data
 from ctxproxy.core.selection import is_noteworthy, level, select
 from ctxproxy.core.shorten_json import shorten_json
 
@@ -45,8 +46,11 @@ def shorten(text: str, max_chars: int, language: Language = "en", banner: str = 
 
 def _without_data(text: str, language: Language) -> str:
     """The text with data URLs and long base64 runs replaced by notices."""
-    text = DATA_URL.sub(lambda found: omitted_data(found[1] or "data URL", len(found[0]), language) if len(found[0]) > 120 else found[0], text)
-    return BLOB.sub(lambda found: omitted_data("base64", len(found[0]), language) if _is_data(found[0]) else found[0], text)
+    if ";base64," in text:
+        text = DATA_URL.sub(lambda found: omitted_data(found[1] or "data URL", len(found[0]), language), text)
+    if max(map(len, text.split("\n"))) >= BLOB_CHARS:
+        text = BLOB.sub(lambda found: omitted_data("base64", len(found[0]), language) if _is_data(found[0]) else found[0], text)
+    return text
 
 
 def _is_data(run: str) -> bool:
@@ -59,13 +63,16 @@ def _shorten_lines(text: str, room: int, language: Language) -> str:
     if len(text) <= room:
         return text
     lines = text.split("\n")
-    cap = max(level([len(line) + 1 for line in lines], room), min(room // 4, room), 0)
-    lines = [_shorten_line(line, cap, language) if len(line) > cap else line for line in lines]
     sizes = [len(line) + 1 for line in lines]
-    if len(lines) == 1 or sum(sizes) <= room + len(lines):
+    longest = max(room // 4, 0)
+    if max(sizes) > longest:
+        cap = max(level(sizes, room), longest)
+        lines = [_shorten_line(line, cap, language) if len(line) > cap else line for line in lines]
+        sizes = [len(line) + 1 for line in lines]
+    if len(lines) == 1 or sum(sizes) <= room + 1:
         return "\n".join(lines)
-    kept = select(sizes, lambda at: is_noteworthy(lines[at]), room, LINES_NOTICE_CHARS)
-    return "\n".join(_with_notices(lines, kept, language))
+    failures = (lambda at: is_noteworthy(lines[at])) if is_noteworthy(text) else None
+    return "\n".join(_with_notices(lines, select(sizes, failures, room, LINES_NOTICE_CHARS), language))
 
 
 def _with_notices(lines: Sequence[str], kept: Sequence[int], language: Language) -> list[str]:

@@ -8,9 +8,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeAlias, Union
+from typing import NamedTuple, TypeAlias
 
-from ctxproxy.core.markers import Language, Unit, omitted
+from ctxproxy.core.language import Language
+from ctxproxy.core.markers import Unit, omitted
 from ctxproxy.core.selection import is_noteworthy, level, select
 
 MEMBER_CHARS = 48
@@ -35,7 +36,7 @@ class Members(NamedTuple):
     pairs: list[tuple[str, Node]]
 
 
-Node: TypeAlias = Union[str, bool, None, Number, Members, list["Node"]]
+Node: TypeAlias = "str | bool | Number | Members | list[Node] | None"
 
 
 def shorten_json(text: str, max_chars: int, language: Language, cut: Cut, banner: str = "") -> str | None:

@@ -43,11 +43,10 @@ class SseReader:
         """The events that this chunk completes, in order; [] if none."""
         if self.overflowed or not chunk:
             return []
-        first, *others = self._lines(chunk)
         events: list[Event] = []
-        self._grow(first)
-        for piece in others:
-            self._end_line(events)
+        for number, piece in enumerate(self._lines(chunk)):
+            if number:
+                self._end_line(events)
             self._grow(piece)
             if self.overflowed:
                 break

@@ -60,7 +60,7 @@ class Transcript:
     @cached_property
     def turns(self) -> tuple[Span, ...]:
         """The turns, oldest first: each begins at a user message (000-02); what stands before the first one is a turn of its own."""
-        return tuple(_turns(self.entries))
+        return tuple(_turns(self))
 
     @cached_property
     def newest(self) -> Span:
@@ -100,7 +100,7 @@ def _groups(messages: Sequence[Message]) -> Iterable[Span]:
     start, total = 0, len(messages)
     while start < total:
         end = start + 1
-        if tool_calls(messages[start]) or messages[start].fields.get("function_call"):
+        if messages[start].fields.get("tool_calls"):
             end = _end_of_results(messages, start)
         while end < total and messages[end].role in ("tool", "function"):
             end += 1
@@ -122,8 +122,11 @@ def _end_of_results(messages: Sequence[Message], start: int) -> int:
     return end
 
 
-def _turns(entries: Sequence[Entry]) -> Iterable[Span]:
-    starts = [i for i, e in enumerate(entries) if e.message.role == "user" and not (e.origin == "inserted" and i)]
+def _turns(transcript: Transcript) -> Iterable[Span]:
+    """A user message inside a group (it came between a call and its result) begins no turn: a turn is made of whole groups."""
+    entries = transcript.entries
+    firsts = ((group.start, entries[group.start]) for group in transcript.groups)
+    starts = [at for at, entry in firsts if entry.message.role == "user" and not (entry.origin == "inserted" and at)]
     if entries and (not starts or starts[0] > 0):
         starts.insert(0, 0)
     for n, start in enumerate(starts):

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
-from ctxproxy.core.codings import Decoder, decode_body, decoder
-from ctxproxy.core.overflow import Verdict, classify, classify_event, classify_finish
+from ctxproxy.core.codings import MAX_BYTES, Decoder, decode_body, decoder
+from ctxproxy.core.overflow import Verdict, classify, classify_event
 from ctxproxy.core.reply import Reply, ReplyAssembler, reply_from_body
 from ctxproxy.core.sse import SseReader
 from ctxproxy.errors import BodyTooLarge, CtxproxyError, UnsupportedEncoding
@@ -82,10 +82,10 @@ class Stream:
         except (BodyTooLarge, UnsupportedEncoding, ValueError):
             self.decoder = None
             return []
-        found = [event.data for event in events if event.data]
-        for data in found:
-            self.assembler.feed(data)
-        return found
+        found = [event for event in events if event.data]
+        for event in found:
+            self.assembler.feed(event.data, event.name)
+        return [event.data for event in found]
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ async def examine(response: Response, tasks: Tasks, max_body_bytes: int) -> Stre
     """What an answer is; reads no more of a stream than its first events."""
     if response.status >= 400:
         body = await _read(response)
-        return Refused(response, body, classify(response.status, _plain(response, body, max_body_bytes)[:ERROR_BYTES]))
+        return Refused(response, body, classify(response.status, plain_body(response, body, max_body_bytes)[:ERROR_BYTES]))
     if header(response, "Content-Type").lower().startswith("text/event-stream"):
         return await _begun(Stream(response, Pump(response, tasks), _decoder(response)))
     return await _whole(response, max_body_bytes)
@@ -124,10 +124,9 @@ async def examine(response: Response, tasks: Tasks, max_body_bytes: int) -> Stre
 
 async def _whole(response: Response, max_body_bytes: int) -> Whole | Refused:
     body = await _read(response)
-    plain = _plain(response, body, max_body_bytes)
+    plain = plain_body(response, body, max_body_bytes)
     reply = reply_from_body(plain)
-    verdict = classify(response.status, plain[:ERROR_BYTES]) if reply is None else classify_finish(reply)
-    if verdict is not None and verdict.shrink_helps:
+    if len(plain) <= ERROR_BYTES and (verdict := classify(response.status, plain)).shrink_helps:
         return Refused(response, body, verdict)
     return Whole(response, body, reply)
 
@@ -149,27 +148,22 @@ async def _begun(stream: Stream) -> Stream | Refused:
         if verdict is not None:
             rest = [piece async for piece in stream.pump.rest()]
             return Refused(stream.response, b"".join([*stream.held, *rest]), verdict)
-        if stream.decoder is None or stream.assembler.has_content or stream.assembler.finished:
+        if stream.decoder is None or stream.assembler.has_output or stream.assembler.is_finished:
             return stream
 
 
 def _verdict(stream: Stream, found: list[bytes]) -> Verdict | None:
     """The overflow that a stream tells of before any content; None if it tells of none."""
-    for data in found:
-        verdict = classify_event(data)
-        if verdict is not None:
-            return verdict if verdict.shrink_helps else None
-    if stream.assembler.finished and not stream.assembler.has_content:
-        verdict = classify_finish(stream.assembler.result())
-        return verdict if verdict is not None and verdict.shrink_helps else None
-    return None
+    verdicts = (classify_event(data) for data in found)
+    verdict = next((verdict for verdict in verdicts if verdict is not None), None)
+    return verdict if verdict is not None and verdict.shrink_helps and not stream.assembler.has_output else None
 
 
 async def _read(response: Response) -> bytes:
     return b"".join([chunk async for chunk in response.chunks()])
 
 
-def _plain(response: Response, body: bytes, max_body_bytes: int) -> bytes:
+def plain_body(response: Response, body: bytes, max_body_bytes: int = MAX_BYTES) -> bytes:
     """A body without its content coding; as it is where that cannot be undone."""
     try:
         return decode_body(body, header(response, "Content-Encoding"), max_body_bytes)

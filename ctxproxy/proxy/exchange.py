@@ -8,21 +8,28 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Sequence
 
 from aiohttp import web
 
 from ctxproxy.config.schema import Settings
 from ctxproxy.core import wire
 from ctxproxy.core.codings import decode_body
-from ctxproxy.errors import BadRequest, BodyTooLarge, CtxproxyError, StoreUnavailable, WireError
+from ctxproxy.core.records import WindowBelief
+from ctxproxy.core.wire import ChatRequest
+from ctxproxy.errors import BodyTooLarge, CtxproxyError, StoreUnavailable, WireError
 from ctxproxy.proxy import passthrough
-from ctxproxy.proxy.attempt import Refused, Stream, Whole
-from ctxproxy.proxy.identify import Caller, bypassed, identify, target_for
+from ctxproxy.proxy.attempt import Refused, Stream, Whole, examine
+from ctxproxy.proxy.final_error import final_answer
+from ctxproxy.proxy.identify import Caller, bypassed, identify
 from ctxproxy.proxy.keeping import Keeping
+from ctxproxy.proxy.middleware import NOTE
+from ctxproxy.proxy.outgoing import call_for
 from ctxproxy.proxy.prepare import Prepared, prepare
-from ctxproxy.proxy.rescue import Got, answer_for, send_plain
+from ctxproxy.proxy.rescue import Got, Rescue
 from ctxproxy.proxy.state import State
-from ctxproxy.proxy.tee import relay_stream, relay_whole
+from ctxproxy.proxy.summary_desk import Asked
+from ctxproxy.proxy.tee import Settle, relay_stream, relay_whole
 
 log = logging.getLogger("ctxproxy")
 MEGABYTE = 1_048_576
@@ -31,27 +38,134 @@ MEGABYTE = 1_048_576
 async def chat_completions(state: State, request: web.Request) -> web.StreamResponse:
     """Serve `POST /v1/chat/completions`."""
     settings = state.settings()
-    began = time.monotonic()
-    body = await read_body(request, settings.listen.max_body_mb)
+    encoded = await read_body(request, int(settings.listen.max_body_mb * MEGABYTE))
     if bypassed(request):
-        return await passthrough.forward(state, request, body)
-    plain = decode_body(body, request.headers.get("Content-Encoding", ""), settings.listen.max_body_mb * MEGABYTE)
+        return await passthrough.forward(state, request, encoded)
+    began = time.monotonic()
+    plain = decode_body(encoded, request.headers.get("Content-Encoding", ""), int(settings.listen.max_body_mb * MEGABYTE))
     try:
-        chat = wire.parse(plain)
+        chat = wire.parse(encoded if plain == encoded else plain)
     except WireError:
-        return await passthrough.forward(state, request, body)
+        return await passthrough.forward(state, request, encoded)
     caller = identify(request, chat, settings, state.secret)
     try:
         prepared = await prepare(state, settings, chat, caller)
+        rescue = Rescue(state, request, settings, prepared, encoded)
+        situation, planned = await rescue.first_plan()
     except StoreUnavailable as error:
         if caller.mode == "append":
             raise
         log.warning("the store does not answer, so nothing is remembered of this request: %s", error.message)
         state.metrics.store_errors.inc()
         return await _untouched(state, request, settings, chat, caller, "store_unavailable")
-    except (CtxproxyError, asyncio.CancelledError):
+    except CtxproxyError:
         raise
-    except Exception as error:
-        return await _failed_open(state, request, settings, chat, caller, error)
+    except Exception as error:  # noqa: BLE001  promise 7: a fault of ours never breaks a request that the upstream would have served
+        log.exception("planning failed, the request goes out as it came: %s", type(error).__name__)
+        state.metrics.failed_open.inc()
+        return await _untouched(state, request, settings, chat, caller, "failed_open")
     state.metrics.planning.observe(time.monotonic() - began)
-    return await _served(state, request, settings, prepared)
+    got = await rescue.answer(situation, planned)
+    return await _answered(state, request, settings, prepared, got, rescue.asked)
+
+
+async def read_body(request: web.Request, most_bytes: int) -> bytes:
+    """The body as it came; raises BodyTooLarge before more than the limit is in memory."""
+    too_large = BodyTooLarge(f"the body is larger than listen.max_body_mb allows ({most_bytes} bytes); raise it, or send a smaller body")
+    if (request.content_length or 0) > most_bytes:
+        raise too_large
+    parts: list[bytes] = []
+    size = 0
+    async for chunk in request.content.iter_any():
+        size += len(chunk)
+        if size > most_bytes:
+            raise too_large
+        parts.append(chunk)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+async def _answered(state: State, request: web.Request, settings: Settings, prepared: Prepared, got: Got, asked: Asked) -> web.StreamResponse:
+    """Relay what came, and keep it, however that ends."""
+    result = final_answer(got, settings.recovery.final_error)
+    keeping = Keeping(state, settings, prepared, got, asked)
+    _note(state, request, prepared, got)
+    drained = False
+    try:
+        return await _relayed(request, result, context_headers(prepared, got), keeping.settle)
+    except (ConnectionResetError, asyncio.CancelledError):
+        if isinstance(result, Stream) and settings.upstream.on_disconnect == "drain":
+            drained = True
+            state.tasks.start(keeping.drain(result), "drain")
+        raise
+    finally:
+        if not drained:
+            await asyncio.shield(state.tasks.start(_ended(keeping, result), "end of request"))
+
+
+async def _ended(keeping: Keeping, result: Stream | Whole | Refused) -> None:
+    await result.response.close()
+    await keeping.settle(False)
+
+
+async def _relayed(request: web.Request, result: Stream | Whole | Refused, ours: Sequence[tuple[str, str]], settle: Settle) -> web.StreamResponse:
+    if isinstance(result, Stream):
+        return await relay_stream(request, result, ours, settle)
+    return await relay_whole(request, result, ours, settle)
+
+
+def context_headers(prepared: Prepared, got: Got) -> list[tuple[str, str]]:
+    """The `X-Context-…` headers of an answer (INTERFACE.md §2)."""
+    key = prepared.caller.key
+    actions = ",".join(f"{name}={count}" for name, count in _actions(got)) or "none"
+    return [
+        *([("X-Session-Id", key.name)] if key else []),
+        ("X-Context-Tokens-In", str(got.plan.tokens_in)),
+        ("X-Context-Tokens-Sent", str(got.plan.tokens_sent)),
+        ("X-Context-Budget", str(got.plan.budget.prompt_tokens)),
+        ("X-Context-Actions", actions),
+        ("X-Context-Attempts", str(got.attempts)),
+        ("X-Context-Window", window_shown(prepared.belief)),
+    ]
+
+
+def window_shown(belief: WindowBelief) -> str:
+    """`8192 (learned)`."""
+    return f"{belief.window} ({belief.source})"
+
+
+def _actions(got: Got) -> list[tuple[str, int]]:
+    totals: dict[str, int] = {}
+    replayed = [("replay", 1)] if got.plan.changed and not got.plan.actions else []
+    for name, count in (*got.plan.actions, *replayed, *got.marks, *((f"failed_{name}", 1) for name in got.plan.failed)):
+        totals[name] = totals.get(name, 0) + count
+    return list(totals.items())
+
+
+def _note(state: State, request: web.Request, prepared: Prepared, got: Got) -> None:
+    """Count the request, and leave its figures for the log line."""
+    plan, metrics = got.plan, state.metrics
+    metrics.requests.labels("refused" if isinstance(got.result, Refused) else "answered").inc()
+    metrics.tokens_in.inc(plan.tokens_in)
+    metrics.tokens_sent.inc(plan.tokens_sent)
+    for name, edits in plan.actions:
+        metrics.stage_edits.labels(name).inc(edits)
+    actions = ",".join(f"{name}={count}" for name, count in _actions(got)) or "none"
+    session = prepared.caller.key.id if prepared.caller.key else "-"
+    request[NOTE] = f" session={session} tokens={plan.tokens_in}>{plan.tokens_sent} budget={plan.budget.prompt_tokens} actions={actions} calls={got.attempts}"
+
+
+async def _untouched(
+    state: State, request: web.Request, settings: Settings, chat: ChatRequest, caller: Caller, action: str
+) -> web.StreamResponse:
+    """Forward a request without planning and without a trace, and say so."""
+    call = call_for(request, caller.target, settings, wire.render(chat), reencoded=True)
+    response = await state.upstream(caller.target.base_url).send(call)
+    try:
+        result = await examine(response, state.tasks, int(settings.listen.max_body_mb * MEGABYTE))
+        return await _relayed(request, result, [("X-Context-Actions", action)], _nothing_to_keep)
+    finally:
+        await response.close()
+
+
+async def _nothing_to_keep(_: bool) -> None:
+    return

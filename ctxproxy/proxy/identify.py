@@ -67,7 +67,7 @@ def target_for(settings: Settings, model: str) -> Target:
 
 def bypassed(request: web.Request) -> bool:
     """Whether the client wants this request forwarded as it is, with nothing recorded."""
-    return request.headers.get(BYPASS_HEADER, "").strip().lower() == "true"
+    return headers.flag(request.headers.getall(BYPASS_HEADER, []), BYPASS_HEADER)
 
 
 def identify(request: web.Request, chat: ChatRequest, settings: Settings, secret: bytes) -> Caller:
@@ -82,7 +82,7 @@ def identify(request: web.Request, chat: ChatRequest, settings: Settings, secret
         target=target,
         key=SessionKey(tenant, name) if name else None,
         named=given is not None,
-        mode=headers.mode(request.headers.get(MODE_HEADER), MODE_HEADER) or settings.sessions.mode,
+        mode=headers.mode(request.headers.getall(MODE_HEADER, []), MODE_HEADER) or settings.sessions.mode,
         profile=profile,
         policy=policy_for(settings, profile or None, chat.model),
         retried=request.headers.get("X-Stainless-Retry-Count", "0").strip() not in ("", "0"),

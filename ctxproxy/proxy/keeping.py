@@ -6,9 +6,12 @@ import asyncio
 import logging
 from dataclasses import replace
 
+from ctxproxy.config.schema import Settings
 from ctxproxy.core.effects import Effect
 from ctxproxy.core.messages import Message
+from ctxproxy.core.plan import background_tip
 from ctxproxy.core.reply import Reply
+from ctxproxy.core.rewrites import has_media
 from ctxproxy.core.sessions import Joined, manner_seen, rebased
 from ctxproxy.core.settle import Ending, settle
 from ctxproxy.errors import StoreUnavailable
@@ -16,6 +19,7 @@ from ctxproxy.proxy.attempt import Refused, Stream, Whole
 from ctxproxy.proxy.prepare import Prepared, stored_message
 from ctxproxy.proxy.rescue import Got
 from ctxproxy.proxy.state import State
+from ctxproxy.proxy.summary_desk import Asked, need_of
 
 log = logging.getLogger("ctxproxy")
 SETTLE_WITHIN_S = 2.0
@@ -27,8 +31,10 @@ REBASES = 5
 class Keeping:
     """Keeps one request and its answer; `settle` may be called often and acts once."""
 
-    def __init__(self, state: State, prepared: Prepared, got: Got) -> None:
+    def __init__(self, state: State, settings: Settings, prepared: Prepared, got: Got, asked: Asked) -> None:
         self._state = state
+        self._settings = settings
+        self._asked = asked
         self._prepared = prepared
         self._got = got
         self._settled = False
@@ -52,12 +58,13 @@ class Keeping:
         reply = self._reply()
         complete = whole and reply is not None and reply.complete
         replies = tuple(choice.message for choice in reply.choices) if reply else ()
-        self._learn(reply)
         try:
             await self._apply(replies, complete=complete)
         except StoreUnavailable as error:
             self._state.metrics.store_errors.inc()
             log.warning("could not write session %s to the store: %s", self._name, error.message)
+        await self._learn(reply)
+        self._summarize_ahead()
 
     @property
     def _name(self) -> str:
@@ -73,12 +80,23 @@ class Keeping:
             case Refused():
                 return None
 
-    def _learn(self, reply: Reply | None) -> None:
-        """The upstream's own count of the prompt calibrates ours, and shows windows larger than believed."""
-        if reply is None or reply.usage is None:
+    async def _learn(self, reply: Reply | None) -> None:
+        """The upstream's own count of the prompt calibrates ours, and shows windows larger than believed; pictures tell nothing."""
+        caller, plan, model = self._prepared.caller, self._got.plan, self._prepared.chat.model
+        origin = caller.target.origin
+        if reply is not None and reply.usage is not None and not any(has_media(m) for m in plan.messages):
+            counted = round(plan.tokens_sent / self._prepared.factor)
+            await self._state.windows.succeeded(origin, model, counted=counted, usage=reply.usage, rules=self._settings.models)
+
+    def _summarize_ahead(self) -> None:
+        """Begin the summary that the next compaction will want, so that nobody has to wait for it."""
+        key, situation = self._prepared.caller.key, self._got.situation
+        if key is None or not self._settings.summarizer.background or isinstance(self._got.result, Refused):
             return
-        caller, plan = self._prepared.caller, self._got.plan
-        self._state.windows.succeeded(caller.target.origin, self._prepared.chat.model, plan.tokens_sent, reply.usage, self._got.situation.now)
+        tip = background_tip(situation, self._got.plan)
+        if tip and all(summary.tip != tip for summary in situation.summaries):
+            need = need_of(situation, tip, self._settings.summarizer)
+            self._state.tasks.start(self._state.summaries.write(key, need, self._asked), "summary")
 
     async def _apply(self, replies: tuple[Message, ...], *, complete: bool) -> None:
         prepared, situation, plan = self._prepared, self._got.situation, self._got.plan

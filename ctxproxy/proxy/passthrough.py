@@ -6,6 +6,7 @@ from aiohttp import web
 
 from ctxproxy.core import headers
 from ctxproxy.ports import Response
+from ctxproxy.proxy.attempt import plain_body
 from ctxproxy.proxy.identify import target_for
 from ctxproxy.proxy.outgoing import call_for
 from ctxproxy.proxy.state import State
@@ -31,7 +32,7 @@ async def forward(state: State, request: web.Request, body: bytes | None = None)
 
 async def _relay(request: web.Request, response: Response, learner: State | None, origin: str) -> web.StreamResponse:
     answer = web.StreamResponse(status=response.status, reason=response.reason or None)
-    for name, value in headers.response_headers(response.headers):
+    for name, value in headers.response_headers(response.headers, drop_length=False):
         answer.headers.add(name, value)
     await answer.prepare(request)
     seen = bytearray()
@@ -40,6 +41,6 @@ async def _relay(request: web.Request, response: Response, learner: State | None
             seen += chunk
         await answer.write(chunk)
     if learner is not None:
-        await learner.windows.listed(origin, response, bytes(seen))
+        await learner.windows.listed(origin, plain_body(response, bytes(seen)))
     await answer.write_eof()
     return answer

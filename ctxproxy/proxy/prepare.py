@@ -3,21 +3,39 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ctxproxy.config.load import policy_for
 from ctxproxy.config.schema import Settings
 from ctxproxy.core.budget import budget
 from ctxproxy.core.checkpoints import variant_of
 from ctxproxy.core.messages import ROOT, Message, Tip, chain, identity, leading_system, read
 from ctxproxy.core.plan import Situation
-from ctxproxy.core.records import Checkpoint, Session, StoredMessage, Summary, WindowBelief
-from ctxproxy.core.sessions import Reconciled, answers_open_calls, frame_of, join_full, join_thin, may_be_thin
-from ctxproxy.core.tokens import REPLY_PRIMER_TOKENS, fixed_tokens
+from ctxproxy.core.policy import Policy
+from ctxproxy.core.records import Session, SessionKey, StoredMessage, WindowBelief
+from ctxproxy.core.sessions import Joined, Reconciled, answers_open_calls, frame_of, join_full, join_thin, may_be_thin
+from ctxproxy.core.tokens import fixed_tokens
+from ctxproxy.core.windows import rule_for
 from ctxproxy.core.wire import ChatRequest
 from ctxproxy.ports import Tokenizer
-from ctxproxy.proxy.identify import Caller
+from ctxproxy.proxy.identify import Caller, target_for
 from ctxproxy.proxy.state import State
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """What a prompt is asked with, beside its messages."""
+
+    model: str
+    origin: str
+    policy: Policy
+    leading: tuple[Message, ...]
+    max_output: int | None
+    fixed_tokens: int
+    """Tools and response format."""
+    forgotten: frozenset[Tip] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,53 +49,84 @@ class Prepared:
     belief: WindowBelief
     fixed_tokens: int
     """Tools and response format, without the leading messages."""
+    factor: float
+    """What our own counts were multiplied by."""
     situation: Situation
 
     @property
     def rebuilt(self) -> bool:
         """Whether the array holds stored messages that the client did not send."""
-        return len(self.situation.reconciled.history) + leading_system(self.chat.messages) > len(self.chat.messages)
+        return len(self.situation.leading) + len(self.situation.reconciled.history) > len(self.chat.messages)
 
 
 async def prepare(state: State, settings: Settings, chat: ChatRequest, caller: Caller) -> Prepared:
-    """Look up everything a plan needs; raises StoreUnavailable."""
+    """Look up everything a plan needs for a request; raises StoreUnavailable."""
     at = leading_system(chat.messages)
     leading, rest = chat.messages[:at], chat.messages[at:]
     frame = frame_of(chat.model, stream=chat.stream, tools=chat.tools)
     session = await state.store.session(caller.key) if caller.key else None
     reconciled = await _reconciled(state, caller, session, leading, rest, frame)
-    if not leading and session and len(reconciled.history) > len(rest):
+    if not leading and session and reconciled.joined is Joined.THIN:
         leading = tuple(read(raw) for raw in session.system)
     tokenizer = await tokenizer_for(state, settings, chat.model)
-    belief = state.windows.belief(caller.target.origin, chat.model, settings.models)
-    factor = state.windows.factor(caller.target.origin, chat.model, tokenizer, explicit=caller.policy.max_tokens != "auto")
-    await state.counts.prime([*leading, *reconciled.history], tokenizer, chat.model)
-    count = state.counts.counter(tokenizer, chat.model, factor)
     fixed = fixed_tokens(chat.tools, chat.functions, chat.response_format, tokenizer.count)
-    checkpoints, summaries, pins = await _decisions(state, caller, reconciled.tips)
-    situation = Situation(
-        leading=leading,
+    forgotten = session.forgotten if session else frozenset()
+    ask = Ask(chat.model, caller.target.origin, caller.policy, leading, chat.max_output, fixed, forgotten)
+    situation = await situation_for(state, settings, ask, reconciled, caller.key)
+    belief = state.windows.belief(ask.origin, ask.model, settings.models)
+    return Prepared(chat, caller, session, frame, belief, fixed, _factor(state, settings, ask), situation)
+
+
+def _factor(state: State, settings: Settings, ask: Ask) -> float:
+    """Counts may shrink only where the budget follows the window and the encoding is not known for sure."""
+    rule = rule_for(settings.models, ask.model)
+    sure = ask.policy.max_tokens != "auto" or (rule is not None and rule.encoding is not None) or state.exact(ask.model)
+    return state.windows.factor(ask.origin, ask.model, only_up=sure)
+
+
+async def stored_situation(state: State, settings: Settings, session: Session, tip: Tip) -> Situation:
+    """The situation of a session as it is stored, at one of its tips: what the next request would meet."""
+    rows = await state.store.history(session.key, tip)
+    reconciled = join_thin([], [stored_message(row) for row in rows], [row.tip for row in rows], retried=False)
+    leading = tuple(read(raw) for raw in session.system)
+    policy = policy_for(settings, session.profile or None, session.model)
+    origin = target_for(settings, session.model).origin
+    ask = Ask(session.model, origin, policy, leading, None, session.fixed_tokens, session.forgotten)
+    return await situation_for(state, settings, ask, reconciled, session.key)
+
+
+async def situation_for(state: State, settings: Settings, ask: Ask, reconciled: Reconciled, key: SessionKey | None) -> Situation:
+    """Count and budget a reconciled history, and look up the decisions made for it."""
+    tokenizer = await tokenizer_for(state, settings, ask.model)
+    belief = state.windows.belief(ask.origin, ask.model, settings.models)
+    await state.counts.prime([*ask.leading, *reconciled.history], tokenizer, ask.model)
+    factor = _factor(state, settings, ask)
+    count = state.counts.counter(tokenizer, ask.model, factor)
+    fixed = math.ceil(ask.fixed_tokens * factor) + sum(map(count, ask.leading))
+    return Situation(
+        leading=ask.leading,
         reconciled=reconciled,
         counts=tuple(map(count, reconciled.history)),
-        budget=budget(caller.policy, belief.window, chat.max_output, fixed + sum(map(count, leading)) + REPLY_PRIMER_TOKENS),
-        policy=caller.policy,
-        variant=variant_of(chat.model, caller.policy),
+        budget=budget(ask.policy, belief.window, ask.max_output, fixed),
+        policy=ask.policy,
+        variant=variant_of(ask.model, ask.policy),
         count=count,
         count_text=tokenizer.count,
         now=state.clock(),
-        checkpoints=checkpoints,
-        summaries=summaries,
-        pins=pins,
-        forgotten=session.forgotten if session else frozenset(),
+        checkpoints=await state.store.checkpoints(key, reconciled.tips) if key else [],
+        summaries=await state.store.summaries(key, reconciled.tips) if key else [],
+        pins=[pin.text for pin in await state.store.pins(key)] if key else [],
+        forgotten=ask.forgotten,
         summarizer=settings.summarizer.kind,
         summary_max_tokens=settings.summarizer.max_tokens,
     )
-    return Prepared(chat, caller, session, frame, belief, fixed, situation)
 
 
 async def tokenizer_for(state: State, settings: Settings, model: str) -> Tokenizer:
     """The model's tokenizer; loading its table takes most of a second the first time, so that happens in a thread."""
-    return await asyncio.to_thread(state.tokenizer, model, settings) if not state.loaded(model, settings) else state.tokenizer(model, settings)
+    if state.loaded(model, settings):
+        return state.tokenizer(model, settings)
+    return await asyncio.to_thread(state.tokenizer, model, settings)
 
 
 async def _reconciled(
@@ -112,11 +161,3 @@ async def _thin(state: State, caller: Caller, session: Session | None, rest: Seq
 def stored_message(row: StoredMessage) -> Message:
     """A row as a message; of an erased one only its role is left."""
     return read(row.raw) if row.raw else Message(b"", {"role": row.role})
-
-
-async def _decisions(state: State, caller: Caller, tips: Sequence[Tip]) -> tuple[list[Checkpoint], list[Summary], list[str]]:
-    if caller.key is None:
-        return [], [], []
-    checkpoints = await state.store.checkpoints(caller.key, tips)
-    summaries = await state.store.summaries(caller.key, tips)
-    return checkpoints, summaries, [pin.text for pin in await state.store.pins(caller.key)]

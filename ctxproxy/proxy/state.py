@@ -27,6 +27,8 @@ class State:
     tokenizer: Callable[[str, Settings], Tokenizer]
     """The tokenizer for a model; loading one may take a second: call it in a thread unless it is `loaded`."""
     loaded: Callable[[str, Settings], bool]
+    exact: Callable[[str], bool]
+    """Whether a model's encoding is known by its name."""
     windows: WindowBook
     summaries: SummaryDesk
     counts: Counts

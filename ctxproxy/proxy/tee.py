@@ -22,7 +22,7 @@ Settle = Callable[[bool], Awaitable[None]]
 def start(response: Response, ours: Sequence[tuple[str, str]], *, stream: bool) -> web.StreamResponse:
     """The client's response with the upstream's status and headers and, of ours, those that it has not set itself."""
     answer = web.StreamResponse(status=response.status, reason=response.reason or None)
-    for name, value in headers.response_headers(response.headers):
+    for name, value in headers.response_headers(response.headers, drop_length=not stream):
         answer.headers.add(name, value)
     for name, value in ours:
         answer.headers[name] = value
@@ -35,7 +35,6 @@ async def relay_whole(request: web.Request, got: Whole | Refused, ours: Sequence
     """Send a body that is there as a whole, byte for byte, once it is settled."""
     await settle(True)
     answer = start(got.response, ours, stream=False)
-    answer.headers.pop("Transfer-Encoding", None)
     answer.content_length = len(got.body)
     await answer.prepare(request)
     await answer.write(got.body)

@@ -3,27 +3,34 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 
 from ctxproxy.core import windows
 from ctxproxy.core.calibration import Calibration, observe
 from ctxproxy.core.effects import PutWindow
+from ctxproxy.core.overflow import Verdict
 from ctxproxy.core.records import WindowBelief
+from ctxproxy.core.reply import Usage
+from ctxproxy.core.windows import ModelRule, Truncation
 from ctxproxy.errors import StoreUnavailable
 from ctxproxy.ports import Store
 
 log = logging.getLogger("ctxproxy")
+ASK_AGAIN_S = 600.0
+"""How long a listing of an upstream is not asked for again by us."""
 
 
 class WindowBook:
-    """Beliefs by (upstream origin, model); `load` reads what an earlier run has learned."""
+    """Beliefs and calibrations by (upstream origin, model); `load` reads what an earlier run has learned."""
 
-    def __init__(self, store: Store, clock: Callable[[], float]) -> None:
+    def __init__(self, store: Store, clock: Callable[[], float] = time.time) -> None:
         self._store = store
         self._clock = clock
         self._beliefs: dict[tuple[str, str], WindowBelief] = {}
         self._calibrations: dict[tuple[str, str], Calibration] = {}
-        self._listed: dict[str, float] = {}
+        self._truncations: dict[tuple[str, str], Truncation] = {}
+        self._asked: dict[str, float] = {}
 
     async def load(self) -> None:
         """Take over what the store knows; an unreachable store leaves the book empty."""
@@ -31,3 +38,76 @@ class WindowBook:
             self._beliefs = {(b.upstream, b.model): b for b in await self._store.windows()}
         except StoreUnavailable as error:
             log.warning("windows learned earlier could not be read: %s", error.message)
+
+    def belief(self, origin: str, model: str, rules: Sequence[ModelRule]) -> WindowBelief:
+        """The window to plan with."""
+        return windows.believe(origin, model, rules, self._beliefs.get((origin, model)), self._clock())
+
+    def factor(self, origin: str, model: str, *, only_up: bool) -> float:
+        """What our counts are multiplied by; `only_up` where a smaller count must not widen a budget that somebody set."""
+        factor = self._calibrations.get((origin, model), Calibration()).factor
+        return max(1.0, factor) if only_up else factor
+
+    async def learn(self, origin: str, model: str, verdict: Verdict) -> None:
+        """Take in what an error states."""
+        belief = windows.learn_from_error(origin, model, verdict, self._clock())
+        if belief is not None:
+            await self._put([belief])
+
+    async def succeeded(self, origin: str, model: str, *, counted: int, usage: Usage, rules: Sequence[ModelRule]) -> None:
+        """Take in the usage of an answer; `counted` is our own count of the prompt, not calibrated."""
+        at = (origin, model)
+        self._calibrations[at] = observe(self._calibrations.get(at, Calibration()), counted, usage.prompt_tokens)
+        before = windows.truncates_at(self._truncations.get(at, Truncation()))
+        self._truncations[at] = windows.watch_truncation(self._truncations.get(at, Truncation()), counted, usage.prompt_tokens)
+        cut_at = windows.truncates_at(self._truncations[at])
+        if cut_at is not None and cut_at != before:
+            log.warning("%s seems to cut prompts for %s at %d tokens without saying so; set its window under models:", origin, model, cut_at)
+        grown = windows.learn_from_success(self.belief(origin, model, rules), usage.prompt_tokens + usage.completion_tokens, self._clock())
+        if grown is not None and counted >= usage.prompt_tokens // 2:
+            await self._put([grown])
+
+    async def listed(self, origin: str, body: bytes) -> None:
+        """Take in an upstream's list of models."""
+        self._asked[origin] = self._clock()
+        told = windows.learn_from_listing(origin, body, self._clock())
+        await self._put([b for b in told if windows.supersedes(b, self._beliefs.get((b.upstream, b.model)), self._clock())])
+
+    def wants_listing(self, origin: str, belief: WindowBelief) -> bool:
+        """Whether the upstream should be asked for its models: nothing is known of this one, and it was not asked of late."""
+        now = self._clock()
+        due = belief.source == "default" and now - self._asked.get(origin, -ASK_AGAIN_S) >= ASK_AGAIN_S
+        if due:
+            self._asked[origin] = now
+        return due
+
+    def table(self, rules: Sequence[ModelRule]) -> list[dict[str, object]]:
+        """All that is believed, the configured rules first, for the admin API."""
+        now = self._clock()
+        configured = [_row("*", rule.match, rule.window, "config", 1.0, None) for rule in rules if rule.window is not None]
+        known = [
+            {**_row(b.upstream, b.model, b.window, b.source, b.confidence, b.updated), "expired": windows.is_expired(b, now)}
+            for b in self._beliefs.values()
+        ]
+        return [*configured, *known]
+
+    async def _put(self, beliefs: Sequence[WindowBelief]) -> None:
+        changed = [b for b in beliefs if not _same(self._beliefs.get((b.upstream, b.model)), b)]
+        self._beliefs.update({(b.upstream, b.model): b for b in beliefs})
+        if not changed:
+            return
+        try:
+            await self._store.apply([PutWindow(b) for b in changed])
+        except StoreUnavailable as error:
+            log.warning("could not write learned windows to the store: %s", error.message)
+
+
+def _same(old: WindowBelief | None, new: WindowBelief) -> bool:
+    """Whether only the time differs, and by less than a day: not worth a write."""
+    if old is None or (old.window, old.source) != (new.window, new.source):
+        return False
+    return abs(new.updated - old.updated) < windows.TOLD_FOR_S
+
+
+def _row(upstream: str, model: str, window: int | None, source: str, confidence: float, when: float | None) -> dict[str, object]:
+    return {"upstream": upstream, "model": model, "window": window, "source": source, "confidence": confidence, "time": when}

@@ -6,6 +6,7 @@ import base64
 import gzip
 import hashlib
 import re
+import zlib
 from functools import cache
 from importlib import resources
 from threading import Lock
@@ -95,7 +96,7 @@ def _load(encoding: str) -> Tokenizer:
 def _ranks(encoding: str) -> dict[bytes, int]:
     try:
         published = gzip.decompress((resources.files("ctxproxy.tokenizers") / "data" / f"{encoding}.tiktoken.gz").read_bytes())
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise ConfigError(f"the data of encoding {encoding} cannot be read ({error}); install ctxproxy again") from error
     if hashlib.sha256(published).hexdigest() != ENCODINGS[encoding].sha256:
         raise ConfigError(f"the data of encoding {encoding} are damaged (sha256 differs); install ctxproxy again")

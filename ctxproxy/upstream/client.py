@@ -135,16 +135,17 @@ class HttpResponse:
     async def chunks(self) -> AsyncIterator[bytes]:
         """The body as it comes; only time spent waiting for the upstream counts as idle, not time that the reader takes."""
         content = self._raw.content
-        while True:
+        while not content.at_eof():
             try:
-                async with asyncio.timeout(self._idle_timeout_s):
-                    chunk = await content.readany()
-            except (aiohttp.ClientError, OSError) as error:
+                chunk = content.read_nowait()
+                if not chunk:
+                    async with asyncio.timeout(self._idle_timeout_s):
+                        chunk = await content.readany()
+            except (aiohttp.ClientError, OSError, RuntimeError) as error:  # RuntimeError: read on after `close`
                 self._raw.close()
                 raise within_the_body(error, self._raw.url, idle_s=self._idle_timeout_s) from error
-            if not chunk:
-                return
-            yield chunk
+            if chunk:
+                yield chunk
 
     async def close(self) -> None:
         """Give up the connection if the body is not at its end; else nothing."""
@@ -170,7 +171,13 @@ class _Attempt:
     def headers(self) -> CIMultiDict[str]:
         """The call's headers, repeated ones repeated; a streamed body keeps the length that its sender has declared."""
         streamed = not isinstance(self.call.body, bytes | None)
-        return CIMultiDict((k, v) for k, v in self.call.headers if (name := k.lower()) not in _FRAMING or (streamed and name == "content-length"))
+        spelled: dict[str, str] = {}  # one spelling for a repeated name: aiohttp takes the last of "X-A" and "x-a", but all of "X-A"
+        headers: CIMultiDict[str] = CIMultiDict()
+        for name, value in self.call.headers:
+            low = name.lower()
+            if low not in _FRAMING or (streamed and low == "content-length"):
+                headers.add(spelled.setdefault(low, name), value)
+        return headers
 
     def body(self) -> aiohttp.Payload | AsyncIterator[bytes] | None:
         if isinstance(self.call.body, bytes | None):

@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import log
 from typing import Any, NamedTuple
 
@@ -23,9 +24,10 @@ from ctxproxy.upstream.demo_tools import filled, wanted
 
 PRIMING_TOKENS = 3
 SUMMARY_TOKENS = 400
+LEAST_SUMMARY_TOKENS = 40
 RESULT_TOKENS = 120
 NOTE_CHARS = 80
-FOUND = 0.34
+FOUND = 0.4
 """The share of a question's weight that a sentence must hold to count as an answer to it."""
 NEARLY = 0.8
 """A second sentence is told as well if it is this good, measured by the best."""
@@ -35,6 +37,7 @@ _SUMMARIZE = re.compile(
     re.IGNORECASE,
 )
 _INSTRUCTION_CHARS = 600
+_FENCE = re.compile(r"([=`~\"'#*-])\1{2,}\s*")
 _ASKS = re.compile(
     r"[?？]|^\s*(?:what|which|who|whom|whose|when|where|why|how|is|are|do|does|did|can|could|tell me|remind me|recall|list|repeat)\b"
     r"|什么|哪|谁|多少|几|吗|呢|怎么|为何|是否|记得|告诉我",
@@ -128,7 +131,8 @@ class DemoModel:
         before = [m for m in messages[:at] if m.role not in ("system", "developer")]
         if before:
             return extract(before, max_tokens, self._count, language_of(before))
-        return squeeze(_without_instruction(text_of(messages[at])), max_tokens, self._count)
+        data = _data(text_of(messages[at]))
+        return squeeze(data, min(max_tokens, max(LEAST_SUMMARY_TOKENS, self._count(data) // 2)), self._count)
 
     def _limited(self, text: str, room: int, prompt: int) -> Reply:
         tokens = self._count(text)
@@ -149,10 +153,13 @@ def _asks_for_summary(messages: Sequence[Message], question: str) -> bool:
     return any(_SUMMARIZE.search(text) for text in told)
 
 
-def _without_instruction(text: str) -> str:
-    """The text without the paragraphs that tell to sum up, if anything is left."""
-    paragraphs = text.split("\n\n")
-    kept = [p for p in paragraphs if not (len(p) < _INSTRUCTION_CHARS and _SUMMARIZE.search(p))]
+def _data(text: str) -> str:
+    """What a request holds to be summed up: what stands between fences, else all but the paragraphs that tell to sum up."""
+    lines = text.splitlines()
+    fences = [at for at, line in enumerate(lines) if _FENCE.fullmatch(line)]
+    if len(fences) > 1:
+        return "\n".join(lines[at] for at in range(fences[0], fences[-1]) if at not in fences)
+    kept = [p for p in text.split("\n\n") if not (len(p) < _INSTRUCTION_CHARS and _SUMMARIZE.search(p))]
     return "\n\n".join(kept) or text
 
 
@@ -172,7 +179,7 @@ def _best(question: str, sentences: Sequence[_Sentence]) -> list[_Sentence]:
     asked = _terms(question)
     bags = [_terms(sentence.text) for sentence in sentences]
     seen_in = Counter(term for bag in bags for term in bag & asked)
-    weights = {term: log(1 + (len(bags) + 1) / (seen_in[term] + 0.5)) for term in asked}
+    weights = {term: log(1 + (len(bags) + 1) / (max(seen_in[term], 1) + 0.5)) for term in asked}
     total = sum(weights.values())
     scored = [
         (sum(weights[term] for term in bag & asked) * _ROLE_FACTORS.get(sentence.role, 1.0), at)
@@ -191,7 +198,7 @@ def _terms(text: str) -> set[str]:
     words = {word.lower() for word in _WORD.findall(HAN.sub(" ", text))}
     terms = {word[:-1] if len(word) > 3 and word.endswith("s") else word for word in words - STOPWORDS}
     if not text.isascii():
-        pairs = (a + b for a, b in zip(text, text[1:], strict=False) if HAN.match(a) and HAN.match(b))
+        pairs = (a + b for a, b in pairwise(text) if HAN.match(a) and HAN.match(b))
         terms |= set(pairs) - STOPWORDS
     return terms
 

@@ -44,7 +44,8 @@ def filled(schema: Any, text: str, key: str = "", depth: int = 0) -> Any:
     if "const" in schema:
         return schema["const"]
     if schema.get("enum"):
-        return next((option for option in schema["enum"] if str(option).lower() in text.lower()), schema["enum"][0])
+        named = [option for option in schema["enum"] if str(option).lower() in text.lower()]
+        return max(named, key=lambda option: len(str(option)), default=schema["enum"][0])
     for union in ("anyOf", "oneOf", "allOf"):
         if schema.get(union):
             return filled(schema[union][0], text, key, depth + 1)

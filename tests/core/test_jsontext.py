@@ -4,7 +4,7 @@ import json
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ctxproxy.core import jsontext
@@ -17,11 +17,13 @@ VALUES = st.recursive(
 DEEP = b"[" * 100_000 + b"]" * 100_000
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(VALUES)
 def test_what_is_encoded_decodes_to_the_same_value(value):
     assert jsontext.decode(jsontext.encode(value)) == value
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(VALUES)
 def test_a_canonical_text_is_ascii_and_means_the_value(value):
     assert json.loads(jsontext.canonical(value).decode("ascii")) == value
@@ -110,6 +112,7 @@ def test_items_of_an_object_are_a_value_error():
         jsontext.items(b'{"a":1}')
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(VALUES, max_size=5), st.sampled_from(["", " ", "\n\t ", "\r\n"]))
 def test_items_are_the_same_by_either_reader(values, blank):
     texts = [json.dumps(value) for value in values]

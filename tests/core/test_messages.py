@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ctxproxy.core import messages
@@ -143,6 +143,7 @@ def test_identity_stands_lone_surrogates_and_has_16_bytes():
     assert len(identity(read(b'{"role":"user","content":"\\ud83c"}'))) == 16
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.binary(min_size=16, max_size=16), max_size=8), st.integers(0, 8))
 def test_a_chain_goes_on_from_any_of_its_tips(identities, cut):
     tips = chain(ROOT, identities)

@@ -8,6 +8,7 @@ from ctxproxy.core.exchanges import RESULT_ROLES, exchanges, may_edit
 from ctxproxy.core.folding import Folder
 from ctxproxy.core.markers import topic_of_result, topic_of_text
 from ctxproxy.core.messages import text_of
+from ctxproxy.core.policy import Count
 from ctxproxy.core.rewrites import shortened, with_short_arguments
 from ctxproxy.core.stages.base import Context, Stage, register
 from ctxproxy.core.transcript import Edit, Entry, Replace, Transcript, untouchable
@@ -17,10 +18,10 @@ from ctxproxy.core.transcript import Edit, Entry, Replace, Transcript, untouchab
 class AggressiveTrim(Stage, frozen=True, forbid_unknown_fields=True):
     """At most `max_turns` turns; results and user texts of at most so many characters; the last user message stays as it is."""
 
-    max_tool_chars: int = 10_000
-    max_user_chars: int = 10_000
-    max_turns: int = 5
-    max_argument_chars: int = 1_000
+    max_tool_chars: Count = 10_000
+    max_user_chars: Count = 10_000
+    max_turns: Count = 5
+    max_argument_chars: Count = 1_000
 
     def propose(self, transcript: Transcript, context: Context) -> Iterator[Edit]:
         folder = Folder(transcript, context.language)

@@ -19,7 +19,8 @@ from typing import Any, ClassVar, Literal, TypeAlias, TypeVar
 
 import msgspec
 
-from ctxproxy.core.markers import MARKER_DIGITS, Language, marker_of
+from ctxproxy.core.language import Language
+from ctxproxy.core.markers import MARKER_DIGITS, marker_of
 from ctxproxy.core.records import Summary
 from ctxproxy.core.transcript import CountMessage, Edit, Transcript
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 from ctxproxy.core.exchanges import may_edit, recent_start
 from ctxproxy.core.markers import is_marker, topic_of_text
 from ctxproxy.core.messages import text_of
+from ctxproxy.core.policy import Count, Fraction
 from ctxproxy.core.rewrites import marked, shortened, without_thinking
 from ctxproxy.core.stages.base import Context, Stage, register
 from ctxproxy.core.transcript import Edit, Entry, Replace, Transcript, untouchable
@@ -22,9 +23,9 @@ class CompactMessages(Stage, frozen=True, forbid_unknown_fields=True):
     message last. What counts as old is as in `compact_tool_results`.
     """
 
-    keep_tokens: int = 200
-    min_tokens: int = 80
-    recent_share: float = 0.5
+    keep_tokens: Count = 200
+    min_tokens: Count = 80
+    recent_share: Fraction = 0.5
 
     def propose(self, transcript: Transcript, context: Context) -> Iterator[Edit]:
         start = recent_start(transcript, context.keep_recent_turns, int(self.recent_share * context.target))
@@ -36,7 +37,7 @@ class CompactMessages(Stage, frozen=True, forbid_unknown_fields=True):
         yield from self._without_thinking(transcript, finished)
         yield from self._cuts(transcript, (*answers, *asked[1:], *asked[:1]), context)
         for at in answers:
-            entry = _thoughtless(transcript, at)
+            entry = _thoughtless(transcript, at, context)
             if entry.tokens >= self.min_tokens and not is_marker(text_of(entry.message)):
                 yield Replace(at, marked(entry, topic_of_text(entry.message, context.language), context.language), "old answer")
 
@@ -51,14 +52,15 @@ class CompactMessages(Stage, frozen=True, forbid_unknown_fields=True):
 
     def _cuts(self, transcript: Transcript, places: Iterable[int], context: Context) -> Iterator[Edit]:
         for at in places:
-            entry = _thoughtless(transcript, at)
+            entry = _thoughtless(transcript, at, context)
             if entry.tokens > 2 * self.keep_tokens and entry.stage != self.name:
                 text = text_of(entry.message)
                 chars = self.keep_tokens * len(text) // entry.tokens
                 yield Replace(at, shortened(entry, topic_of_text(entry.message, context.language), chars, context.language), "old long text")
 
 
-def _thoughtless(transcript: Transcript, at: int) -> Entry:
+def _thoughtless(transcript: Transcript, at: int, context: Context) -> Entry:
     """The entry without the thinking of a finished turn."""
     entry = transcript.entries[at]
-    return replace(entry, message=without_thinking(entry.message)) if at < transcript.last_user else entry
+    rest = without_thinking(entry.message) if at < transcript.last_user else entry.message
+    return entry if rest is entry.message else replace(entry, message=rest, tokens=context.count(rest))

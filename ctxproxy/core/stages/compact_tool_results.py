@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Annotated
+
+import msgspec
 
 from ctxproxy.core.exchanges import Exchange, exchanges, may_edit, recent_start
 from ctxproxy.core.markers import is_marker, topic_of_result
 from ctxproxy.core.messages import Message, text_of
+from ctxproxy.core.policy import Count, Fraction
 from ctxproxy.core.rewrites import marked, shortened, with_short_arguments
 from ctxproxy.core.stages.base import Context, Stage, register
 from ctxproxy.core.transcript import Edit, Replace, Transcript
@@ -18,10 +22,10 @@ class CompactToolResults(Stage, frozen=True, forbid_unknown_fields=True):
     long turn. Results over twice `keep_tokens` keep that much of head and tail; from `min_tokens` on they become markers after that.
     """
 
-    keep_tokens: int = 300
-    min_tokens: int = 60
-    recent_share: float = 0.5
-    arguments_chars: int = 2000
+    keep_tokens: Annotated[int, msgspec.Meta(ge=0)] = 300
+    min_tokens: Count = 60
+    recent_share: Fraction = 0.5
+    arguments_chars: Count = 2000
     """Longer arguments of old calls are cut to this many characters and stay JSON (004-S16)."""
 
     def propose(self, transcript: Transcript, context: Context) -> Iterator[Edit]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ctxproxy.core.folding import Folder
+from ctxproxy.core.policy import Fraction
 from ctxproxy.core.stages.base import Context, Stage, register
 from ctxproxy.core.transcript import Edit, Span, Transcript
 
@@ -16,7 +17,7 @@ from ctxproxy.core.transcript import Edit, Span, Transcript
 class DropOldest(Stage, frozen=True, forbid_unknown_fields=True):
     """A goal over `goal_share` of the limit is no goal but a document, and goes with its turn."""
 
-    goal_share: float = 0.25
+    goal_share: Fraction = 0.25
 
     def propose(self, transcript: Transcript, context: Context) -> Iterator[Edit]:
         folder = Folder(transcript, context.language)
@@ -30,8 +31,9 @@ class DropOldest(Stage, frozen=True, forbid_unknown_fields=True):
 
     def _keeps_goal(self, transcript: Transcript, folder: Folder, context: Context) -> bool:
         goal = transcript.entries[0] if folder.user_first else None
-        must_stay = sum(transcript.entries[at].tokens for at in folder.kept)
-        return goal is not None and goal.tokens <= self.goal_share * context.limit and must_stay + goal.tokens <= context.limit
+        if goal is None or goal.message.directives.drop_first or goal.tokens > self.goal_share * context.limit:
+            return False
+        return goal.tokens + sum(transcript.entries[at].tokens for at in folder.kept) <= context.limit
 
 
 def _marked_first(transcript: Transcript, folder: Folder) -> Iterator[Edit]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from ctxproxy.core.exchanges import Exchange, exchanges, may_edit
 from ctxproxy.core.markers import duplicate_topic
 from ctxproxy.core.messages import text_of
+from ctxproxy.core.policy import Count
 from ctxproxy.core.rewrites import has_media, marked
 from ctxproxy.core.stages.base import Context, Stage, register
 from ctxproxy.core.transcript import Edit, Replace, Transcript
@@ -16,7 +17,7 @@ from ctxproxy.core.transcript import Edit, Replace, Transcript
 class DuplicateResults(Stage, frozen=True, forbid_unknown_fields=True):
     """Markers for results of at least `min_chars` characters that stand in full further on."""
 
-    min_chars: int = 200
+    min_chars: Count = 200
 
     def propose(self, transcript: Transcript, context: Context) -> Iterator[Edit]:
         seen: set[str] = set()

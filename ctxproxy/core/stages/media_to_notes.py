@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Annotated
+
+import msgspec
 
 from ctxproxy.core.exchanges import may_edit
 from ctxproxy.core.rewrites import has_media, without_media
@@ -14,7 +17,7 @@ from ctxproxy.core.transcript import Edit, Replace, Transcript, untouchable
 class MediaToNotes(Stage, frozen=True, forbid_unknown_fields=True):
     """Leaves the newest `keep` messages with media alone, and always the last user message."""
 
-    keep: int = 1
+    keep: Annotated[int, msgspec.Meta(ge=0)] = 1
 
     def propose(self, transcript: Transcript, context: Context) -> Iterator[Edit]:
         fixed = untouchable(transcript)

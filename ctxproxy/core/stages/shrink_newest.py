@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from ctxproxy.core.exchanges import exchanges, may_edit
 from ctxproxy.core.markers import topic_of_result
+from ctxproxy.core.policy import Count
 from ctxproxy.core.rewrites import fitted, with_short_arguments
 from ctxproxy.core.selection import level
 from ctxproxy.core.stages.base import Context, Stage, register
@@ -18,8 +19,8 @@ class ShrinkNewest(Stage, frozen=True, forbid_unknown_fields=True):
     none goes under `min_tokens` tokens. Arguments are cut to `arguments_chars` characters.
     """
 
-    min_tokens: int = 100
-    arguments_chars: int = 1000
+    min_tokens: Count = 100
+    arguments_chars: Count = 1000
 
     def propose(self, transcript: Transcript, context: Context) -> Iterator[Edit]:
         excess = transcript.tokens - context.limit

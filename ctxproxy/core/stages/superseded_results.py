@@ -10,6 +10,7 @@ from ctxproxy.core import jsontext
 from ctxproxy.core.exchanges import Exchange, exchanges, may_edit
 from ctxproxy.core.markers import superseded_topic
 from ctxproxy.core.messages import ToolCall, text_of
+from ctxproxy.core.policy import Count
 from ctxproxy.core.rewrites import marked
 from ctxproxy.core.selection import is_noteworthy
 from ctxproxy.core.stages.base import Context, Stage, register
@@ -37,7 +38,7 @@ class _Subject(NamedTuple):
 class SupersededResults(Stage, frozen=True, forbid_unknown_fields=True):
     """Markers for results that a later call made stale; from `min_tokens` tokens on."""
 
-    min_tokens: int = 60
+    min_tokens: Count = 60
 
     def propose(self, transcript: Transcript, context: Context) -> Iterator[Edit]:
         stale: list[Exchange] = []
@@ -72,7 +73,7 @@ def _subject(call: ToolCall) -> _Subject:
 
 def _replaces(subject: _Subject) -> set[object]:
     """The keys of older calls whose results this one makes stale."""
-    keys: set[object] = {subject.same_call} - {None}
+    keys: set[object] = {subject.same_call} if subject.same_call else set()
     if subject.whole:
         keys.add(subject.path)
     if subject.written:

@@ -27,13 +27,14 @@ WHERE EXISTS (
 -- name: history
 WITH RECURSIVE
     here(session) AS MATERIALIZED (SELECT id FROM sessions WHERE name = :name AND tenant = :tenant),
-    chain(id, parent, session) AS (
-        SELECT m.id, m.parent, m.session FROM here CROSS JOIN messages m ON m.tip = :tip AND m.session = here.session
+    chain(session, tip, parent, body, role, tokens, created, partial) AS (
+        SELECT m.session, m.tip, m.parent, m.body, m.role, m.tokens, m.created, m.partial
+        FROM here CROSS JOIN messages m ON m.tip = :tip AND m.session = here.session
         UNION ALL
-        SELECT m.id, m.parent, m.session FROM chain CROSS JOIN messages m ON m.tip = chain.parent AND m.session = chain.session
+        SELECT m.session, m.tip, m.parent, m.body, m.role, m.tokens, m.created, m.partial
+        FROM chain CROSS JOIN messages m ON m.tip = chain.parent AND m.session = chain.session
     )
-SELECT m.tip, m.parent, b.raw, m.role, m.tokens, m.created, m.partial
-FROM chain CROSS JOIN messages m ON m.id = chain.id LEFT JOIN bodies b ON b.id = m.body;
+SELECT c.tip, c.parent, b.raw, c.role, c.tokens, c.created, c.partial FROM chain c LEFT JOIN bodies b ON b.id = c.body;
 
 -- name: leaves
 SELECT m.tip FROM messages m
@@ -75,7 +76,9 @@ WHERE m.tip >= :first AND m.tip < :beyond
 ORDER BY m.tip, m.session LIMIT 10;
 
 -- name: totals
-SELECT count(*), (SELECT count(*) FROM messages), total(requests), total(tokens_in), total(tokens_sent), total(compactions) FROM sessions;
+SELECT count(*), (SELECT count(*) FROM messages),
+    coalesce(sum(requests), 0), coalesce(sum(tokens_in), 0), coalesce(sum(tokens_sent), 0), coalesce(sum(compactions), 0)
+FROM sessions;
 
 -- name: ping
 SELECT count(*) FROM sqlite_master;

@@ -1,0 +1,70 @@
+"""How stored records look in the admin API's answers. Times are seconds since the epoch, UTC."""
+
+from __future__ import annotations
+
+from ctxproxy.core.records import Checkpoint, Session, StoredMessage, Summary
+from ctxproxy.ports import Store
+from ctxproxy.proxy.prepare import stored_message
+
+
+async def session_shown(store: Store, session: Session) -> dict[str, object]:
+    """A session's row: `turns` and `messages` are those of the branch it stands on."""
+    rows = await store.history(session.key, session.tip)
+    return {
+        "id": session.key.id,
+        "name": session.key.name,
+        "tenant": session.key.tenant[:8],
+        "created": session.created,
+        "last_used": session.last_used,
+        "turns": sum(row.role == "user" for row in rows),
+        "messages": len(rows),
+        "tokens_in": session.tokens_in,
+        "tokens_sent": session.tokens_sent,
+        "requests": session.requests,
+        "compactions": session.compactions,
+        "model": session.model,
+        "manner": session.manner,
+        "tip": session.tip or None,
+    }
+
+
+def message_shown(row: StoredMessage, state: str) -> dict[str, object]:
+    """A message of the raw log; an erased one has no message any more."""
+    return {
+        "tip": row.tip,
+        "parent": row.parent or None,
+        "message": dict(stored_message(row).fields) if row.raw else None,
+        "role": row.role,
+        "tokens": row.tokens,
+        "time": row.created,
+        "state": state,
+        "partial": row.partial,
+    }
+
+
+def checkpoint_shown(checkpoint: Checkpoint) -> dict[str, object]:
+    """A decision in figures."""
+    return {
+        "tip": checkpoint.tip,
+        "variant": checkpoint.variant,
+        "entries": len(checkpoint.entries),
+        "tokens": sum(entry.tokens for entry in checkpoint.entries),
+        "time": checkpoint.created,
+        "provisional": checkpoint.provisional,
+        "actions": [{"stage": name, "edits": edits} for name, edits in checkpoint.actions],
+    }
+
+
+def summary_shown(summary: Summary) -> dict[str, object]:
+    """A summary with what it covers."""
+    return {
+        "tip": summary.tip,
+        "text": summary.text,
+        "kind": summary.kind,
+        "model": summary.model,
+        "messages": summary.messages,
+        "tokens": summary.tokens,
+        "start": summary.start,
+        "end": summary.end,
+        "time": summary.created,
+    }

@@ -1,0 +1,43 @@
+"""Prints answers of the admin API for people: tables and JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+
+
+def as_json(value: object) -> str:
+    """Indented JSON, readable in any language."""
+    return _readable(value, indent=2)
+
+
+def as_line(value: object) -> str:
+    """One line of JSON."""
+    return _readable(value, indent=None)
+
+
+def _readable(value: object, *, indent: int | None) -> str:
+    text = json.dumps(value, ensure_ascii=False, indent=indent)
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # a lone surrogate has no encoding: escaped it can be printed and read back
+        return json.dumps(value, indent=indent)
+    return text
+
+
+def table(entries: Iterable[Mapping[str, object]]) -> str:
+    """The entries' plain values as aligned columns under their names; "" for no entries."""
+    rows = list(entries)
+    names = [name for name in dict.fromkeys(key for row in rows for key in row) if not any(isinstance(row.get(name), dict | list) for row in rows)]
+    cells = [[name.upper() for name in names], *([_cell(row.get(name)) for name in names] for row in rows)]
+    return "\n".join(_aligned(cells)) if rows else ""
+
+
+def _cell(value: object) -> str:
+    text = "-" if value is None else f"{value:.2f}" if isinstance(value, float) else str(value)
+    return text if len(text) <= 60 else text[:59] + "…"
+
+
+def _aligned(cells: Sequence[Sequence[str]]) -> Iterable[str]:
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    return ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells)

@@ -1,0 +1,87 @@
+"""How many tokens the history of a prompt may have, and at how many what is done about it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from ctxproxy.core.policy import Policy
+
+DEFAULT_RESERVE_TOKENS = 4096
+"""Room for a reply whose length the request does not bound (INTERFACE.md §3)."""
+BACKGROUND_AT = 0.70
+"""Where a summary is begun in the background, to be there when it is needed (ARCHITECTURE.md §5)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """All in tokens; what is compared with the history part (without system, tools and response format) is below `fixed`."""
+
+    window: int
+    reserve: int
+    """Kept free for the reply."""
+    prompt_tokens: int
+    """What the whole prompt may have."""
+    fixed: int
+    """What no stage may touch: system messages, tools, response format, the primer of the reply."""
+    limit: int
+    """What the history may have: the effective budget. 0: the fixed part alone is too large, nothing fits."""
+    trigger: int
+    """A history of more is compacted."""
+    summarize: int
+    """A history of more is summarized too."""
+    target: int
+    """Where compaction stops."""
+    background: int
+    """A history of more has its summary begun in the background."""
+
+
+def budget(policy: Policy, window_tokens: int, max_output: int | None, fixed_tokens: int) -> Budget:
+    """The budget of a request: `max_output` is its `max_completion_tokens` or `max_tokens`, None if it has neither."""
+    reserve = reserve_tokens(policy, window_tokens, max_output)
+    wanted = policy.pre_rot_tokens if policy.max_tokens == "auto" else policy.max_tokens
+    prompt = max(0, min(wanted, window_tokens - reserve))
+    limit = max(0, prompt - fixed_tokens)
+    return Budget(
+        window=window_tokens,
+        reserve=reserve,
+        prompt_tokens=prompt,
+        fixed=fixed_tokens,
+        limit=limit,
+        trigger=share(limit, policy.compact_at),
+        summarize=share(limit, policy.summarize_at),
+        target=share(limit, min(policy.target, policy.compact_at)),
+        background=share(limit, min(BACKGROUND_AT, policy.compact_at)),
+    )
+
+
+def reserve_tokens(policy: Policy, window_tokens: int, max_output: int | None) -> int:
+    """Room for the reply, never over half of the window (a client that asks for all of it still has to send a prompt)."""
+    if policy.reserve_tokens != "auto":
+        wanted = policy.reserve_tokens
+    elif max_output is not None and max_output > 0:
+        wanted = max_output
+    else:
+        wanted = min(DEFAULT_RESERVE_TOKENS, window_tokens // 4)
+    return min(wanted, window_tokens // 2)
+
+
+def tightened(old: Budget, prompt_tokens: int) -> Budget:
+    """The budget with at most so many tokens for the whole prompt, all shares in proportion: what is tried after an overflow."""
+    prompt = max(0, min(old.prompt_tokens, prompt_tokens))
+    limit = max(0, prompt - old.fixed)
+    part = limit / old.limit if old.limit else 0.0
+    return replace(
+        old,
+        prompt_tokens=prompt,
+        limit=limit,
+        trigger=share(old.trigger, part),
+        summarize=share(old.summarize, part),
+        target=share(old.target, part),
+        background=share(old.background, part),
+    )
+
+
+def share(tokens: int, part: float) -> int:
+    """A part of some tokens, rounded down; binary fractions are forgiven (0.29 of 100 is 29)."""
+    return math.floor(tokens * part + 1e-6)

@@ -1,0 +1,155 @@
+"""How a summary stands in a prompt: as background that nobody takes for a new request, in the conversation's own language.
+
+One user message holds the summary, the user's own words, rules and pins; a short assistant message follows it where the next message is
+the user's. Headings are noun phrases, never orders: a notice in the imperative was obeyed by an agent (field case 081).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from ctxproxy.core import jsontext, markers
+from ctxproxy.core.language import Language
+from ctxproxy.core.messages import Message, make, text_of, with_fields
+from ctxproxy.core.prompts import WORDINGS as PROMPT_WORDINGS
+from ctxproxy.core.prompts import shortened
+
+
+class Background(NamedTuple):
+    """What a frame holds; all but the summary are verbatim texts, oldest first."""
+
+    summary: str
+    words: tuple[str, ...] = ()
+    """What the user said."""
+    rules: tuple[str, ...] = ()
+    pins: tuple[str, ...] = ()
+
+
+class Wording(NamedTuple):
+    """The fixed texts of one language."""
+
+    title: str
+    words: str
+    rules: str
+    pins: str
+    acknowledgement: str
+    steps: str
+
+
+WORDINGS: dict[Language, Wording] = {
+    "en": Wording(
+        title="[Background: summary of the earlier conversation, not a new request]",
+        words="Earlier user messages, word for word:",
+        rules="Rules and limits in force, word for word:",
+        pins="Pinned texts, word for word:",
+        acknowledgement="Understood. The background is noted.",
+        steps="[Background: earlier steps on this request are part of the summary above]",
+    ),
+    "zh": Wording(
+        title="【背景：此前对话的摘要，并非新的请求】",
+        words="用户此前的原话：",
+        rules="仍然有效的规则与限制（原文）：",
+        pins="固定保留的原文：",
+        acknowledgement="好的，背景已了解。",
+        steps="【背景：此请求的先前步骤见上方摘要】",
+    ),
+}
+CUT: dict[Language, str] = {language: wording.cut for language, wording in PROMPT_WORDINGS.items()}
+CARRIED_CHARS = 400
+"""Of arguments and results of a group that carries a frame."""
+TITLES = tuple(wording.title for wording in WORDINGS.values())
+
+
+def frame_text(background: Background, language: Language) -> str:
+    """The text of a frame: title, summary, and the sections that hold something."""
+    wording = WORDINGS[language]
+    parts = [wording.title, without_frames(background.summary)]
+    for heading, items in ((wording.words, background.words), (wording.rules, background.rules), (wording.pins, background.pins)):
+        if items:
+            parts += [heading, *(_item(item) for item in items)]
+    return "\n".join(part for part in parts if part)
+
+
+def _item(text: str) -> str:
+    return "- " + "\n  ".join(text.strip().splitlines())
+
+
+def said(role: str, text: str) -> Message:
+    """A message of ours."""
+    return make({"role": role, "content": text})
+
+
+def acknowledgement(language: Language) -> Message:
+    """The assistant message (under 120 characters) between a frame and a user message, for models that demand alternation."""
+    return make({"role": "assistant", "content": WORDINGS[language].acknowledgement})
+
+
+def gap(role: str, language: Language) -> Message:
+    """A word of the given role between two messages of the other, where what stood between them is in the summary."""
+    return make({"role": role, "content": markers.acknowledgement(language)})
+
+
+def carried(group: Sequence[Message], text: str, language: Language) -> tuple[Message, ...]:
+    """An assistant message and its results with `text` in place of what was said, and all else in short.
+
+    It stands where a frame cannot: between a user message and an assistant's, which both have to stay where they are.
+    """
+    calls = [_short_call(call) for call in group[0].fields.get("tool_calls") or ()]
+    front = with_fields(group[0], content=text, **({"tool_calls": calls} if calls else {}))
+    return (front, *(_short_result(message, language) for message in group[1:]))
+
+
+def _short_call(call: Any) -> Any:
+    body = call.get("function") if isinstance(call, dict) else None
+    if not isinstance(body, dict) or len(str(body.get("arguments"))) <= CARRIED_CHARS:
+        return call
+    short = jsontext.encode({"shortened": str(body["arguments"])[:CARRIED_CHARS]}).decode()
+    return {**call, "function": {**body, "arguments": short}}
+
+
+def _short_result(message: Message, language: Language) -> Message:
+    text = text_of(message)
+    return message if len(text) <= CARRIED_CHARS else with_fields(message, content=shortened(text, CARRIED_CHARS, CUT[language]))
+
+
+def is_frame(message: Message) -> bool:
+    """Whether a message is one of our frames: never to be taken for the user's words, never summarized as if it were."""
+    return text_of(message).startswith(TITLES)
+
+
+def is_filler(message: Message) -> bool:
+    """Whether a message is one of our acknowledgements or gaps: it holds nothing."""
+    text = text_of(message)
+    return any(text in (w.acknowledgement, w.steps, markers.acknowledgement(language)) for language, w in WORDINGS.items())
+
+
+def parse(text: str) -> Background | None:
+    """The parts of a frame's text; None if it is none."""
+    wording = next((wording for wording in WORDINGS.values() if text.startswith(wording.title)), None)
+    if wording is None:
+        return None
+    sections: dict[str, list[str]] = {"": [], wording.words: [], wording.rules: [], wording.pins: []}
+    at = ""
+    for line in text[len(wording.title) :].lstrip("\n").split("\n"):
+        if line in sections and line:
+            at = line
+        else:
+            sections[at].append(line)
+    items = {heading: tuple(_items(lines)) for heading, lines in sections.items() if heading}
+    return Background("\n".join(sections[""]), items[wording.words], items[wording.rules], items[wording.pins])
+
+
+def _items(lines: list[str]) -> list[str]:
+    items: list[str] = []
+    for line in lines:
+        if line.startswith("- ") or not items:
+            items.append(line.removeprefix("- "))
+        else:
+            items[-1] += "\n" + line.removeprefix("  ")
+    return items
+
+
+def without_frames(text: str) -> str:
+    """A text without our own titles: a model that was shown one may give it back, and then they would pile up."""
+    return "\n".join(line for line in text.strip().splitlines() if line.strip() not in TITLES).strip()

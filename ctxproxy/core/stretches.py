@@ -1,0 +1,66 @@
+"""Which oldest stretch of a prompt gives way to a summary: cut by rule, never by a model's choice (OpenHands' safe cut points).
+
+The newest turns stay as they are if they fit, else fewer of them, else the cut falls inside the one long turn. What is protected, or
+kept out by the client, stays where it is and parts the stretch into several spans.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import accumulate
+
+from ctxproxy.core.messages import Tip
+from ctxproxy.core.transcript import Entry, Span, Transcript, protected
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """What gives way: spans of whole groups, oldest first, never empty."""
+
+    spans: tuple[Span, ...]
+    tip: Tip
+    """The history message that it reaches up to; "" if nothing in it is one."""
+
+
+def last_tip(entry: Entry) -> Tip:
+    """The newest history message that an entry is or stands in for."""
+    return entry.covers[-1] if entry.covers else entry.tip
+
+
+def oldest_stretch(transcript: Transcript, keep_turns: int, room: int) -> Stretch | None:
+    """The stretch whose removal leaves at most `room` tokens, with the newest `keep_turns` turns kept if that can be; None if there is none."""
+    kept = protected(transcript) | {i for i, entry in enumerate(transcript.entries) if entry.message.directives.never_summarize}
+    staying = list(accumulate((entry.tokens if i in kept else 0 for i, entry in enumerate(transcript.entries)), initial=0))
+    before = list(accumulate((entry.tokens for entry in transcript.entries), initial=0))
+    ends = list(_ends(transcript, keep_turns))
+    end = next((end for end in ends if before[-1] - before[end] + staying[end] <= room), ends[-1])
+    return stretch_to(transcript, end, kept)
+
+
+def _ends(transcript: Transcript, keep_turns: int) -> Iterator[int]:
+    """Where a cut may fall, in the order of preference; the last one is as late as can be."""
+    turns = transcript.turns
+    for keep in range(min(keep_turns, len(turns) - 1), 0, -1):
+        yield turns[-keep].start
+    last = turns[-1].start if turns else 0
+    yield from (group.start for group in transcript.groups if last <= group.start < transcript.newest.start)
+    yield max(transcript.newest.start, 0)
+
+
+def stretch_to(transcript: Transcript, end: int, kept: frozenset[int]) -> Stretch | None:
+    """The spans before `end` without anything that must stay; None if there are none."""
+    spans: list[Span] = []
+    for group in transcript.groups:
+        if group.end > end:
+            break
+        if not kept.isdisjoint(range(*group)):
+            continue
+        if spans and spans[-1].end == group.start:
+            spans[-1] = Span(spans[-1].start, group.end)
+        else:
+            spans.append(group)
+    if not spans:
+        return None
+    tips = (last_tip(transcript.entries[i]) for i in range(spans[-1].end - 1, spans[0].start - 1, -1))
+    return Stretch(tuple(spans), next((tip for tip in tips if tip), ""))

@@ -1,0 +1,170 @@
+"""From a situation to an answer: plan, send, and after an overflow the ladder's rungs, all before the client has seen a byte."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import assert_never
+
+from aiohttp import web
+
+from ctxproxy.config.schema import Settings
+from ctxproxy.core import ladder, wire
+from ctxproxy.core.budget import tightened
+from ctxproxy.core.ladder import Attempt, ClampOutput, Clear, GiveUp, Replan, ShortenLastUser, SummarizeAndTrim
+from ctxproxy.core.plan import Plan, Situation, cleared, observed, plan, replanned, shortened, trimmed
+from ctxproxy.proxy.attempt import Refused, Stream, Whole, examine
+from ctxproxy.proxy.outgoing import call_for
+from ctxproxy.proxy.prepare import Prepared
+from ctxproxy.proxy.state import State
+from ctxproxy.proxy.summary_desk import Asked, informed, need_of
+
+log = logging.getLogger("ctxproxy")
+MEGABYTE = 1_048_576
+PLAN_IN_THREAD_ABOVE = 200
+"""Messages from which on a plan is made in a thread where it may have to compact: below, that takes a few milliseconds at most."""
+
+Decide = Callable[[Situation], Plan]
+
+
+@dataclass(frozen=True, slots=True)
+class Got:
+    """What came of a request, and the plan that it came of."""
+
+    result: Stream | Whole | Refused
+    situation: Situation
+    plan: Plan
+    attempts: int
+    marks: tuple[tuple[str, int], ...] = ()
+    """What was done beside the plan's stages, for `X-Context-Actions`."""
+
+
+class Rescue:
+    """One request's way to its answer; `encoded` is the client's body as it came, with its content coding."""
+
+    def __init__(self, state: State, request: web.Request, settings: Settings, prepared: Prepared, encoded: bytes) -> None:
+        self._state = state
+        self._request = request
+        self._settings = settings
+        self._prepared = prepared
+        self._encoded = encoded
+        self._began = time.monotonic()
+        self._ladder = ladder.start(settings.recovery)
+        self._max_output = prepared.chat.max_output
+        self._changes: dict[str, bytes] = {}
+        self._marks: list[tuple[str, int]] = []
+        self.asked = Asked.of(request, settings, prepared)
+
+    async def first_plan(self) -> tuple[Situation, Plan]:
+        """What to send, with the summary it wants where that is to be waited for."""
+        situation, planned = await self._decided(self._prepared.situation, plan, wait=not self._settings.summarizer.background)
+        if situation.policy.observe and planned.changed:
+            self._marks.append(("observed", 1))
+            return situation, observed(situation, planned)
+        return situation, planned
+
+    async def answer(self, situation: Situation, planned: Plan) -> Got:
+        """The upstream's answer, or its last refusal; raises UpstreamUnreachable and UpstreamTimeout."""
+        attempts = 0
+        while True:
+            attempts += 1
+            result = await self._send(planned)
+            if not isinstance(result, Refused):
+                return self._got(result, situation, planned, attempts)
+            await self._state.windows.learn(self._prepared.caller.target.origin, self._prepared.chat.model, result.verdict)
+            step = await self._next(result, situation, planned)
+            if step is None:
+                return self._got(result, situation, planned, attempts)
+            await result.response.close()
+            situation, planned = step
+
+    def _got(self, result: Stream | Whole | Refused, situation: Situation, planned: Plan, attempts: int) -> Got:
+        if attempts > 1 or (isinstance(result, Refused) and result.verdict.kind == "overflow"):
+            self._state.metrics.overflows.labels("gave_up" if isinstance(result, Refused) else "rescued").inc()
+        return Got(result, situation, planned, attempts, tuple(self._marks))
+
+    async def _send(self, planned: Plan) -> Stream | Whole | Refused:
+        """One upstream call; the client's own bytes where nothing was changed."""
+        chat, target = self._prepared.chat, self._prepared.caller.target
+        edited = self._prepared.rebuilt or planned.changed
+        body = wire.render(chat, planned.messages if edited else None, self._changes)
+        untouched = body is chat.body
+        call = call_for(self._request, target, self._settings, self._encoded if untouched else body, reencoded=not untouched)
+        response = await self._state.upstream(target.base_url).send(call)
+        self._state.metrics.upstream_calls.labels("chat", str(response.status)).inc()
+        return await examine(response, self._state.tasks, int(self._settings.listen.max_body_mb * MEGABYTE))
+
+    async def _next(self, refused: Refused, situation: Situation, sent: Plan) -> tuple[Situation, Plan] | None:
+        """The next rung's plan; None when nothing is left that would help."""
+        belief = self._state.windows.belief(self._prepared.caller.target.origin, self._prepared.chat.model, self._settings.models)
+        while True:
+            facts = Attempt(
+                prompt_tokens=sent.tokens_sent,
+                elapsed_s=time.monotonic() - self._began,
+                max_tokens=self._max_output,
+                reserve_tokens=situation.budget.reserve,
+                window_tokens=belief.window,
+            )
+            self._ladder, rung = ladder.next_rung(self._ladder, refused.verdict, facts)
+            match rung:
+                case GiveUp(reason=reason):
+                    if refused.verdict.kind == "overflow":
+                        log.warning("an overflow was not rescued: %s (%d tokens by our count)", reason, sent.tokens_sent)
+                    return None
+                case ClampOutput(max_tokens=most):
+                    self._clamp(most)
+                    return situation, sent
+                case Replan() | SummarizeAndTrim() | Clear() | ShortenLastUser():
+                    situation, planned = await self._rung_plan(rung, situation)
+                case _:
+                    assert_never(rung)
+            if not ladder.too_little(sent.tokens_sent, planned.tokens_sent):
+                return situation, planned
+            self._ladder = ladder.skipped(self._ladder)
+
+    def _clamp(self, most: int) -> None:
+        self._max_output = most
+        self._changes[self._prepared.chat.output_key or "max_tokens"] = str(most).encode()
+        self._marks.append(("clamp_output", 1))
+
+    async def _rung_plan(self, rung: Replan | SummarizeAndTrim | Clear | ShortenLastUser, situation: Situation) -> tuple[Situation, Plan]:
+        recovery, background = self._settings.recovery, self._settings.summarizer.background
+        match rung:
+            case Replan(budget_tokens=tokens):
+                budget = tightened(situation.budget, tokens)
+                return await self._decided(situation, lambda s: replanned(s, budget), wait=not background and not self._ladder.summarizer_failed)
+            case SummarizeAndTrim(budget_tokens=tokens, may_wait=may_wait):
+                budget = tightened(situation.budget, tokens)
+                return await self._decided(situation, lambda s: trimmed(s, budget, recovery), wait=may_wait)
+            case Clear():
+                return situation, cleared(situation)
+            case ShortenLastUser(budget_tokens=tokens):
+                return situation, shortened(situation, tightened(situation.budget, tokens))
+
+    async def _decided(self, situation: Situation, decide: Decide, *, wait: bool) -> tuple[Situation, Plan]:
+        """A decision, made again with the summary it wants if that comes in time; else that is written in the background."""
+        planned = await _computed(decide, situation)
+        if not planned.wants:
+            return situation, planned
+        desk, key = self._state.summaries, self._prepared.caller.key
+        need = need_of(situation, planned.wants, self._settings.summarizer)
+        if not wait:
+            if key is not None:
+                self._state.tasks.start(desk.write(key, need, self.asked), "summary")
+            return situation, planned
+        summary = await desk.write(key, need, self.asked)
+        if summary is None:
+            self._ladder = ladder.summarizer_failed(self._ladder)
+            return situation, planned
+        better = informed(situation, summary)
+        return better, await _computed(decide, better)
+
+
+async def _computed(decide: Decide, situation: Situation) -> Plan:
+    """The decision; in a thread where it may take long enough to be felt by other requests."""
+    if len(situation.counts) > PLAN_IN_THREAD_ABOVE and sum(situation.counts) > situation.budget.target:
+        return await asyncio.to_thread(decide, situation)
+    return decide(situation)

@@ -1,0 +1,151 @@
+"""Rows of a SQL store to records and back.
+
+Texts from outside travel as bytes (UTF-8, lone surrogates passed), tips as the ASCII that they are.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Sequence
+from typing import Any, TypeAlias
+
+import msgspec
+
+from ctxproxy.core.messages import Tip, digest
+from ctxproxy.core.records import Checkpoint, FrozenEntry, Located, Pin, Session, SessionKey, StoredMessage, Summary, Totals, WindowBelief
+
+Row: TypeAlias = Sequence[Any]
+Values: TypeAlias = dict[str, Any]
+Decision: TypeAlias = tuple[tuple[FrozenEntry, ...], tuple[tuple[str, int], ...]]
+"""A checkpoint's entries and actions."""
+
+NO_SYSTEM = msgspec.msgpack.encode(())
+
+
+def pack(text: str) -> bytes:
+    """Any string as bytes."""
+    return text.encode("utf-8", "surrogatepass")
+
+
+def unpack(raw: bytes) -> str:
+    """The string that `pack` was given."""
+    return raw.decode("utf-8", "surrogatepass")
+
+
+def plain(tip: str) -> str:
+    """A tip to look up; what cannot be one becomes something that matches none."""
+    return tip if tip.isascii() else "?"
+
+
+def key_values(key: SessionKey) -> Values:
+    """The parameters that name a session."""
+    return {"tenant": plain(key.tenant), "name": pack(key.name)}
+
+
+def tips_value(tips: Collection[Tip]) -> str:
+    """Tips as the JSON list that the queries take."""
+    return json.dumps([plain(tip) for tip in tips])
+
+
+def session_of(row: Row) -> Session:
+    name, tenant, tip, manner, frame, system, created, last_used, requests, tokens_in, tokens_sent, compactions, forgotten = row[:13]
+    return Session(
+        key=SessionKey(tenant, unpack(name)),
+        tip=tip,
+        manner=manner,
+        frame=frame,
+        system=msgspec.msgpack.decode(system, type=tuple[bytes, ...]),
+        created=created,
+        last_used=last_used,
+        requests=requests,
+        tokens_in=tokens_in,
+        tokens_sent=tokens_sent,
+        compactions=compactions,
+        forgotten=frozenset(json.loads(forgotten)),
+    )
+
+
+def system_value(system: tuple[bytes, ...] | None) -> bytes | None:
+    return None if system is None else msgspec.msgpack.encode(system)
+
+
+def message_of(row: Row) -> StoredMessage:
+    """A message; a tombstone's `raw` is b""."""
+    tip, parent, raw, role, tokens, created, partial = row[:7]
+    return StoredMessage(tip, parent, raw or b"", unpack(role), tokens, created, bool(partial))
+
+
+def message_values(message: StoredMessage) -> Values:
+    return {
+        "tip": message.tip,
+        "parent": message.parent,
+        "digest": digest(message.raw),
+        "role": pack(message.role),
+        "tokens": message.tokens,
+        "created": message.created,
+        "partial": message.partial,
+    }
+
+
+def located_of(row: Row) -> Located:
+    return Located(SessionKey(row[8], unpack(row[7])), message_of(row))
+
+
+def checkpoint_of(row: Row) -> Checkpoint:
+    tip, variant, decision, created, provisional = row
+    entries, actions = msgspec.msgpack.decode(decision, type=Decision)
+    return Checkpoint(tip, unpack(variant), entries, created, bool(provisional), actions)
+
+
+def checkpoint_values(checkpoint: Checkpoint) -> Values:
+    return {
+        "tip": checkpoint.tip,
+        "variant": pack(checkpoint.variant),
+        "decision": msgspec.msgpack.encode((checkpoint.entries, checkpoint.actions)),
+        "created": checkpoint.created,
+        "provisional": checkpoint.provisional,
+    }
+
+
+def summary_of(row: Row) -> Summary:
+    tip, text, kind, model, messages, tokens, start, end, created = row
+    return Summary(tip, unpack(text), kind, unpack(model), messages, tokens, start, end, created)
+
+
+def summary_values(summary: Summary) -> Values:
+    return {
+        "tip": summary.tip,
+        "text": pack(summary.text),
+        "kind": summary.kind,
+        "model": pack(summary.model),
+        "messages": summary.messages,
+        "tokens": summary.tokens,
+        "start": summary.start,
+        "end": summary.end,
+        "created": summary.created,
+    }
+
+
+def pin_of(row: Row) -> Pin:
+    number, text, created = row
+    return Pin(number, unpack(text), created)
+
+
+def window_of(row: Row) -> WindowBelief:
+    upstream, model, window, source, confidence, updated = row
+    return WindowBelief(unpack(upstream), unpack(model), window, source, confidence, updated)
+
+
+def window_values(belief: WindowBelief) -> Values:
+    return {
+        "upstream": pack(belief.upstream),
+        "model": pack(belief.model),
+        "window": belief.window,
+        "source": belief.source,
+        "confidence": belief.confidence,
+        "updated": belief.updated,
+    }
+
+
+def totals_of(row: Row) -> Totals:
+    return Totals(*row)

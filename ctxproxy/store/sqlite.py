@@ -1,0 +1,139 @@
+"""The default store: one SQLite file in WAL mode, one writer thread, a few reading connections.
+
+Several processes may share the file. What `apply` has answered outlives the process.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from pathlib import Path
+
+from ctxproxy.core.effects import Effect, Forget
+from ctxproxy.core.messages import Tip
+from ctxproxy.core.records import Checkpoint, Located, Page, Pin, Session, SessionKey, StoredMessage, Summary, Totals, WindowBelief
+from ctxproxy.store.pages import Place, cursor_of, place_of
+from ctxproxy.store.queries import named_queries
+from ctxproxy.store.rows import (
+    Row,
+    checkpoint_of,
+    key_values,
+    located_of,
+    message_of,
+    pack,
+    pin_of,
+    plain,
+    session_of,
+    summary_of,
+    tips_value,
+    totals_of,
+    window_of,
+)
+from ctxproxy.store.sqlite_file import OnSetAside
+from ctxproxy.store.sqlite_readers import SqliteReaders
+from ctxproxy.store.sqlite_writer import SqliteWriter
+
+KNOWN_CHUNKS = (16, 256, 4096)
+"""How many tips from the end `known` asks for at a time: nearly always all but the last few are stored."""
+
+PAGE_MAX = 1000
+
+
+class SqliteStore:
+    """`ports.Store` in a file; made by `open`."""
+
+    def __init__(self, writer: SqliteWriter, readers: SqliteReaders) -> None:
+        self._writer = writer
+        self._readers = readers
+        self._queries = named_queries("reads.sql")
+
+    @classmethod
+    async def open(cls, path: Path, on_set_aside: OnSetAside) -> SqliteStore:
+        """The store in the file at `path`, made if need be.
+
+        A damaged file is renamed and a fresh one made; `on_set_aside` is told, from the writer's thread. Raises ConfigError if
+        the path cannot be our database, StoreUnavailable if it cannot be opened now.
+        """
+        writer = SqliteWriter(path, on_set_aside)
+        await writer.start()
+        return cls(writer, SqliteReaders(path))
+
+    async def session(self, key: SessionKey) -> Session | None:
+        rows = await self._rows("session", **key_values(key))
+        return session_of(rows[0]) if rows else None
+
+    async def known(self, key: SessionKey, tips: Sequence[Tip]) -> int:
+        end = len(tips)
+        for size in (*KNOWN_CHUNKS, end):
+            start = max(0, end - size)
+            rows = await self._rows("last_known", **key_values(key), tips=tips_value(tips[start:end]))
+            if rows[0][0] is not None:
+                return start + int(rows[0][0]) + 1
+            end = start
+            if not end:
+                break
+        return 0
+
+    async def history(self, key: SessionKey, tip: Tip) -> list[StoredMessage]:
+        rows = await self._rows("history", **key_values(key), tip=plain(tip))
+        return [message_of(row) for row in reversed(rows)]
+
+    async def leaves(self, key: SessionKey) -> list[Tip]:
+        return [row[0] for row in await self._rows("leaves", **key_values(key))]
+
+    async def checkpoints(self, key: SessionKey, tips: Collection[Tip]) -> list[Checkpoint]:
+        rows = await self._rows("checkpoints_at", **key_values(key), tips=tips_value(tips))
+        return [checkpoint_of(row) for row in rows]
+
+    async def all_checkpoints(self, key: SessionKey) -> list[Checkpoint]:
+        return [checkpoint_of(row) for row in await self._rows("checkpoints", **key_values(key))]
+
+    async def summaries(self, key: SessionKey, tips: Collection[Tip] | None) -> list[Summary]:
+        if tips is None:
+            rows = await self._rows("summaries", **key_values(key))
+        else:
+            rows = await self._rows("summaries_at", **key_values(key), tips=tips_value(tips))
+        return [summary_of(row) for row in rows]
+
+    async def pins(self, key: SessionKey) -> list[Pin]:
+        return [pin_of(row) for row in await self._rows("pins", **key_values(key))]
+
+    async def windows(self) -> list[WindowBelief]:
+        return [window_of(row) for row in await self._rows("windows")]
+
+    async def locate(self, tip_prefix: str) -> list[Located]:
+        first = tip_prefix.lower()
+        if not re.fullmatch(r"[0-9a-f]+", first):
+            return []
+        rows = await self._rows("locate", first=first, beyond=first + "g")  # "g" stands behind every hex digit
+        return [located_of(row) for row in rows]
+
+    async def sessions(self, limit: int, cursor: str | None, query: str) -> Page:
+        size, below = max(1, min(limit, PAGE_MAX)), place_of(cursor)
+        rows = await self._rows("page", last_used=below.last_used, id=below.serial, query=pack(query), limit=size + 1)
+        found = [session_of(row) for row in rows[:size]]
+        more = len(rows) > size
+        return Page(tuple(found), cursor_of(Place(found[-1].last_used, rows[size - 1][-1])) if more else None)
+
+    async def find(self, name: str) -> list[Session]:
+        return [session_of(row) for row in await self._rows("find", name=pack(name))]
+
+    async def totals(self) -> Totals:
+        return totals_of((await self._rows("totals"))[0])
+
+    async def apply(self, effects: Sequence[Effect]) -> bool:
+        erases = any(isinstance(effect, Forget) and effect.erase for effect in effects)
+        return await self._writer.submit(lambda writer: writer.carry_out(effects), erases=erases)
+
+    async def erase(self, key: SessionKey) -> bool:
+        return await self._writer.submit(lambda writer: writer.erase(key), erases=True)
+
+    async def ping(self) -> None:
+        await self._rows("ping")
+
+    async def close(self) -> None:
+        await self._readers.close()
+        await self._writer.close()
+
+    async def _rows(self, query_name: str, /, **values: object) -> list[Row]:
+        return await self._readers.rows(self._queries[query_name], values)

@@ -1,0 +1,165 @@
+"""What each effect does to the tables, inside a transaction that the caller holds.
+
+An effect on a session that is not there does nothing: after an erase nothing may bring it back in parts.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from typing import assert_never
+
+from ctxproxy.core.effects import (
+    AppendMessages,
+    CountUse,
+    DropPin,
+    Effect,
+    Forget,
+    MoveTip,
+    OpenSession,
+    PutCheckpoint,
+    PutPin,
+    PutSummary,
+    PutWindow,
+)
+from ctxproxy.core.messages import ROOT
+from ctxproxy.core.records import SessionKey, StoredMessage
+from ctxproxy.store.lineage import descendants
+from ctxproxy.store.queries import named_queries
+from ctxproxy.store.rows import (
+    NO_SYSTEM,
+    Row,
+    checkpoint_values,
+    key_values,
+    message_values,
+    pack,
+    summary_values,
+    system_value,
+    window_values,
+)
+
+
+class EffectWriter:
+    """Carries effects out on one connection."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self.connection = connection
+        self._queries = named_queries("writes.sql")
+
+    def carry_out(self, effects: Sequence[Effect]) -> bool:
+        """Do all; False if a MoveTip found another tip."""
+        outcomes = [self._one(effect) for effect in effects]
+        return all(outcomes)
+
+    def erase(self, key: SessionKey) -> bool:
+        """Delete a session's rows and the bodies that no other session shares; False if it was not there."""
+        session = self._session_id(key)
+        if session is None:
+            return False
+        self._run("drop_bodies", session=session)
+        self._run("drop_session", session=session)
+        self._run("note_erasure")
+        return True
+
+    def erasure_due(self) -> bool:
+        """Whether traces of something erased may still be in free space."""
+        return bool(self._row("erasure_due")[0])
+
+    def erasures_done(self) -> None:
+        """Note that no trace is left."""
+        self._run("erasures_done")
+
+    def _one(self, effect: Effect) -> bool:
+        if isinstance(effect, OpenSession):
+            self._open(effect)
+            return True
+        if isinstance(effect, PutWindow):
+            self._run("put_window", **window_values(effect.belief))
+            return True
+        session = self._session_id(effect.key)
+        if session is None:
+            return not isinstance(effect, MoveTip)
+        return self._change(session, effect)
+
+    def _change(self, session: int, effect: AppendMessages | MoveTip | CountUse | PutCheckpoint | PutSummary | PutPin | DropPin | Forget) -> bool:
+        match effect:
+            case MoveTip(expected=expected, to=to):
+                return self._run("move_tip", session=session, expected=expected, to=to).rowcount == 1
+            case AppendMessages(messages=messages):
+                for message in messages:
+                    self._append(session, message)
+            case CountUse(requests=requests, tokens_in=tokens_in, tokens_sent=tokens_sent, compactions=compactions):
+                counts = {"requests": requests, "tokens_in": tokens_in, "tokens_sent": tokens_sent, "compactions": compactions}
+                self._run("count_use", session=session, **counts)
+            case PutCheckpoint(checkpoint=checkpoint):
+                self._run("put_checkpoint", session=session, **checkpoint_values(checkpoint))
+            case PutSummary(summary=summary):
+                self._run("put_summary", session=session, **summary_values(summary))
+            case PutPin(pin=pin):
+                self._run("put_pin", session=session, number=pin.number, text=pack(pin.text), created=pin.created)
+            case DropPin(number=number):
+                self._run("drop_pin", session=session, number=number)
+            case Forget():
+                self._forget(session, effect)
+            case _:
+                assert_never(effect)
+        return True
+
+    def _open(self, effect: OpenSession) -> None:
+        system = system_value(effect.system)
+        known = {"now": effect.now, "manner": effect.manner, "frame": effect.frame, "system": system, "none": NO_SYSTEM}
+        self._run("open_session", **key_values(effect.key), **known)
+
+    def _append(self, session: int, message: StoredMessage) -> None:
+        """Only below a stored parent, so that what is stored stays closed towards the root, which `known` relies on."""
+        old = self._message(session, message.tip)
+        if old is None:
+            if message.parent != ROOT and self._message(session, message.parent) is None:
+                return
+            self._put_body(message)
+            self._run("insert_message", session=session, **message_values(message))
+            self._run("no_leaf", session=session, tip=message.parent)
+            return
+        at, body, partial = old
+        if partial and not message.partial:
+            self._put_body(message)
+            self._run("replace_message", id=at, **message_values(message))
+            self._run("drop_body", body=body)
+
+    def _put_body(self, message: StoredMessage) -> None:
+        if message.raw:
+            self._run("put_body", digest=message_values(message)["digest"], raw=message.raw)
+
+    def _forget(self, session: int, effect: Forget) -> None:
+        self._run("forget", session=session, tip=effect.tip)
+        message = self._message(session, effect.tip)
+        if message is None or not effect.erase:
+            return
+        self._run("make_tombstone", id=message[0])
+        self._run("drop_body", body=message[1])
+        self._drop_decisions(session, effect.tip)
+        self._run("note_erasure")
+
+    def _drop_decisions(self, session: int, tip: str) -> None:
+        """Drop what may hold text of the message: checkpoints and summaries of any history that it is part of."""
+        family = self._run("family", session=session).fetchall()
+        apart = {ROOT, *(child for child, _ in family)} - descendants(family, tip)
+        decided = {row[0] for row in self._run("decided_tips", session=session)}
+        for covering in decided - apart:
+            self._run("drop_checkpoints", session=session, tip=covering)
+            self._run("drop_summaries", session=session, tip=covering)
+
+    def _session_id(self, key: SessionKey) -> int | None:
+        row = self._run("session_id", **key_values(key)).fetchone()
+        return None if row is None else int(row[0])
+
+    def _message(self, session: int, tip: str) -> Row | None:
+        row: Row | None = self._run("message", session=session, tip=tip).fetchone()
+        return row
+
+    def _row(self, name: str) -> Row:
+        row: Row = self._run(name).fetchone()
+        return row
+
+    def _run(self, query_name: str, /, **values: object) -> sqlite3.Cursor:
+        return self.connection.execute(self._queries[query_name], values)

@@ -1,0 +1,203 @@
+"""The one writer of a database file: a thread that puts everything that waits into one transaction (group commit).
+
+Each piece of work stands in a savepoint of its own: it fails alone, and is durable when its result is given.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import queue
+import sqlite3
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+from ctxproxy.errors import ConfigError, StoreUnavailable
+from ctxproxy.store.sqlite_effects import EffectWriter
+from ctxproxy.store.sqlite_file import BROKEN_CONNECTION, FileId, OnSetAside, connect, file_id, prepare, primary_code, transaction, unavailable
+
+Work: TypeAlias = Callable[[EffectWriter], bool]
+
+GATHER_MAX = 256
+"""Pieces of work in one transaction: a bound on how long the first of them waits."""
+
+
+@dataclass(slots=True)
+class _Job:
+    """A piece of work, its outcome, and the future of the task that waits for it."""
+
+    work: Work
+    erases: bool
+    loop: asyncio.AbstractEventLoop
+    waiter: asyncio.Future[bool]
+    outcome: bool | BaseException = False
+
+    def tell(self) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            self.loop.call_soon_threadsafe(self._settle)
+
+    def _settle(self) -> None:
+        if self.waiter.done():
+            return
+        if isinstance(self.outcome, BaseException):
+            self.waiter.set_exception(self.outcome)
+        else:
+            self.waiter.set_result(self.outcome)
+
+
+class SqliteWriter:
+    """Start with `start`, hand work in with `submit`, end with `close`."""
+
+    def __init__(self, path: Path, on_set_aside: OnSetAside) -> None:
+        self._path = path
+        self._on_set_aside = on_set_aside
+        self._writer: EffectWriter | None = None
+        self._opened: FileId | None = None
+        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name="ctxproxy-store", daemon=True)
+        self._closed = False
+
+    async def start(self) -> None:
+        """Open the file, made, checked and migrated; raises ConfigError or StoreUnavailable."""
+        self._thread.start()
+        try:
+            await self.submit(lambda _: True)
+        except BaseException:
+            await self.close()
+            raise
+
+    async def submit(self, work: Work, *, erases: bool = False) -> bool:
+        """The result of a piece of work once it is durable, and with `erases` once no trace is left in the files.
+
+        Raises StoreUnavailable, or what the work raised. A caller that is cancelled meanwhile does not undo it.
+        """
+        if self._closed:
+            raise StoreUnavailable("the store is closed")
+        loop = asyncio.get_running_loop()
+        job = _Job(work, erases, loop, loop.create_future())
+        self._jobs.put(job)
+        return await job.waiter
+
+    async def close(self) -> None:
+        """Finish what was handed in and close the file; may be called twice."""
+        if not self._closed:
+            self._closed = True
+            self._jobs.put(None)
+        await asyncio.to_thread(self._thread.join)
+
+    def _run(self) -> None:
+        going = True
+        while going:
+            jobs, going = self._gather()
+            self._carry_out(jobs)
+        self._drop_connection()
+
+    def _gather(self) -> tuple[list[_Job], bool]:
+        """All that waits, at least one, and whether to go on afterwards."""
+        jobs: list[_Job] = []
+        job = self._jobs.get()
+        while job is not None:
+            jobs.append(job)
+            if len(jobs) == GATHER_MAX:
+                return jobs, True
+            try:
+                job = self._jobs.get_nowait()
+            except queue.Empty:
+                return jobs, True
+        return jobs, False
+
+    def _carry_out(self, jobs: list[_Job]) -> None:
+        try:
+            writer, fresh = self._ready()
+            with transaction(writer.connection):
+                for job in jobs:
+                    _do(writer, job)
+        except Exception as error:  # noqa: BLE001 - the thread must outlive any fault; each waiting task is told
+            self._drop_if_broken(error)
+            _fail(jobs, error)
+            return
+        erasing = [job for job in jobs if job.erases]
+        for job in jobs:
+            if not job.erases:
+                job.tell()
+        if erasing or fresh:
+            self._scrub(writer, erasing)
+
+    def _ready(self) -> tuple[EffectWriter, bool]:
+        """The connection, and whether it is new: after an error, or when the path leads elsewhere (somebody moved or deleted our file)."""
+        at_path = file_id(self._path)
+        if self._writer and at_path == self._opened:
+            return self._writer, False
+        self._drop_connection()
+        self._writer = EffectWriter(self._open(known=at_path is not None and at_path == self._opened))
+        self._opened = file_id(self._path)
+        return self._writer, True
+
+    def _open(self, *, known: bool) -> sqlite3.Connection:
+        if known:
+            return connect(self._path)
+        try:
+            return prepare(self._path, self._on_set_aside)
+        except ConfigError as error:
+            if self._opened is None:
+                raise
+            raise StoreUnavailable(error.message) from error
+
+    def _scrub(self, writer: EffectWriter, erasing: list[_Job]) -> None:
+        """Remove what erased rows left behind, or leave the note that it is due for the next erasing or opening."""
+        try:
+            if writer.erasure_due():
+                _remove_traces(writer)
+        except Exception as error:  # noqa: BLE001 - as in _carry_out
+            self._drop_if_broken(error)
+            _fail(erasing, error)
+            return
+        for job in erasing:
+            job.tell()
+
+    def _drop_if_broken(self, error: Exception) -> None:
+        if isinstance(error, sqlite3.Error) and primary_code(error) in BROKEN_CONNECTION:
+            self._drop_connection()
+
+    def _drop_connection(self) -> None:
+        if self._writer:
+            with contextlib.suppress(sqlite3.Error):
+                self._writer.connection.close()
+        self._writer = None
+
+
+def _do(writer: EffectWriter, job: _Job) -> None:
+    connection = writer.connection
+    connection.execute("SAVEPOINT job")
+    try:
+        job.outcome = job.work(writer)
+    except Exception as error:
+        if not connection.in_transaction:  # SQLite has rolled back everything: sqlite.org/lang_transaction.html
+            raise
+        connection.execute("ROLLBACK TO job")
+        job.outcome = _told(error)
+    connection.execute("RELEASE job")
+
+
+def _remove_traces(writer: EffectWriter) -> None:
+    """`secure_delete` zeroes what is deleted, yet copies that rebalancing left in a page's free space outlive it: only VACUUM is sure."""
+    writer.connection.execute("VACUUM")
+    busy = writer.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+    if busy:
+        raise StoreUnavailable("erased, but another program still reads the old state of the database; its traces go with the next erasing")
+    with transaction(writer.connection):
+        writer.erasures_done()
+
+
+def _fail(jobs: list[_Job], error: Exception) -> None:
+    for job in jobs:
+        if not isinstance(job.outcome, BaseException):
+            job.outcome = _told(error)
+        job.tell()
+
+
+def _told(error: Exception) -> Exception:
+    return unavailable(error) if isinstance(error, sqlite3.Error) else error

@@ -1,0 +1,181 @@
+"""The composition root: from settings to a running server. The only module that knows every adapter by name."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ctypes
+import logging
+import os
+import secrets
+import signal
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+from aiohttp import web
+
+from ctxproxy.admin.api import add_admin
+from ctxproxy.config.reload import Holder
+from ctxproxy.config.schema import Settings
+from ctxproxy.core import windows
+from ctxproxy.errors import ConfigError
+from ctxproxy.ports import Store, Tokenizer, Upstream
+from ctxproxy.proxy.app import add_forwarding, make_app
+from ctxproxy.proxy.counting import Counts
+from ctxproxy.proxy.metrics import Metrics
+from ctxproxy.proxy.state import State
+from ctxproxy.proxy.summary_desk import SummaryDesk
+from ctxproxy.proxy.tasks import Tasks
+from ctxproxy.proxy.window_book import WindowBook
+from ctxproxy.store.open import open_store
+from ctxproxy.tokenizers import open as tokenizers
+from ctxproxy.upstream.open import open_upstream
+
+log = logging.getLogger("ctxproxy")
+SECRET_FILE = "tenant.key"
+SECRET_BYTES = 32
+COUNTS_BYTES = 32 * 1_048_576
+"""Memory for remembered token counts: about 160,000 messages."""
+CLOSE_WITHIN_S = 10.0
+LINE_BYTES = 65_536
+"""The longest header line that is taken; aiohttp's own limit of 8,190 is too short for some gateways' tokens."""
+
+
+def tenant_secret(data_dir: Path) -> bytes:
+    """The key of the tenants' digests: made at first start, readable by the owner only; raises ConfigError."""
+    path = data_dir / SECRET_FILE
+    try:
+        data_dir.mkdir(parents=True, exist_ok=True)
+        if not path.exists():
+            _write_new(path, secrets.token_bytes(SECRET_BYTES))
+        secret = path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"data_dir: {path} cannot be written or read: {error.strerror}") from None
+    if len(secret) < SECRET_BYTES:
+        raise ConfigError(f"data_dir: {path} is damaged: it must hold {SECRET_BYTES} bytes; without it the sessions of earlier runs cannot be found")
+    return secret
+
+
+def _write_new(path: Path, content: bytes) -> None:
+    """Write a file whole or not at all; another process that is quicker wins."""
+    beside = path.with_suffix(f".{os.getpid()}")
+    with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    with contextlib.suppress(FileExistsError):
+        os.link(beside, path)
+    beside.unlink()
+
+
+class _Upstreams:
+    """One upstream a base URL, opened when first used."""
+
+    def __init__(self, settings: Callable[[], Settings]) -> None:
+        self._settings = settings
+        self._open: dict[str, Upstream] = {}
+
+    def __call__(self, base_url: str) -> Upstream:
+        if base_url not in self._open:
+            connect_timeout_s = self._settings().upstream.connect_timeout_s
+            self._open[base_url] = open_upstream(base_url, count_tokens=_count_for_demo, connect_timeout_s=connect_timeout_s)
+        return self._open[base_url]
+
+    async def close(self) -> None:
+        for upstream in self._open.values():
+            await upstream.close()
+
+
+def _count_for_demo(text: str) -> int:
+    return tokenizers.open_tokenizer("o200k_base").count(text)
+
+
+class _Tokenizers:
+    """The tokenizer of each model; whether getting it may take long."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, str | None], Tokenizer] = {}
+
+    def get(self, model: str, settings: Settings) -> Tokenizer:
+        key = self._key(model, settings)
+        if key not in self._known:
+            self._known[key] = tokenizers.tokenizer_for(*key)
+        return self._known[key]
+
+    def loaded(self, model: str, settings: Settings) -> bool:
+        return self._key(model, settings) in self._known
+
+    def _key(self, model: str, settings: Settings) -> tuple[str, str | None]:
+        entry = windows.configured(settings.models, model)
+        return model, entry.encoding if entry else None
+
+
+@contextlib.asynccontextmanager
+async def running_state(settings: Callable[[], Settings]) -> AsyncIterator[State]:
+    """The shell's parts, opened and closed in order."""
+    first = settings()
+    secret = tenant_secret(Path(first.data_dir))
+    store = await open_store(first.store.url, on_damage=_told_damage)
+    upstreams, known, tasks = _Upstreams(settings), _Tokenizers(), Tasks()
+    state = State(
+        settings=settings,
+        secret=secret,
+        store=store,
+        upstream=upstreams,
+        tokenizer=known.get,
+        loaded=known.loaded,
+        windows=WindowBook(store),
+        summaries=SummaryDesk(),
+        counts=Counts(COUNTS_BYTES),
+        tasks=tasks,
+        metrics=Metrics(),
+    )
+    await state.windows.load()
+    tasks.start(asyncio.to_thread(known.get, "", first), "load the encodings")
+    try:
+        yield state
+    finally:
+        await tasks.close(CLOSE_WITHIN_S)
+        await upstreams.close()
+        await store.close()
+
+
+def application(state: State) -> web.Application:
+    """The whole application: proxy, admin API, forwarding."""
+    app = make_app(state)
+    add_admin(app, state)
+    add_forwarding(app, state)
+    return app
+
+
+@contextlib.asynccontextmanager
+async def running_server(settings: Callable[[], Settings]) -> AsyncIterator[tuple[State, str]]:
+    """A listening server; gives its state and its base URL."""
+    async with running_state(settings) as state:
+        listen = settings().listen
+        runner = web.AppRunner(
+            application(state),
+            handler_cancellation=True,
+            access_log=None,
+            auto_decompress=False,
+            max_line_size=LINE_BYTES,
+            max_field_size=LINE_BYTES,
+            shutdown_timeout=CLOSE_WITHIN_S,
+        )
+        await runner.setup()
+        try:
+            site = web.TCPSite(runner, listen.host, listen.port)
+            try:
+                await site.start()
+            except OSError as error:
+                raise ConfigError(f"listen: cannot listen on {listen.host}:{listen.port}: {error.strerror}") from None
+            host, port = runner.addresses[0][:2]
+            yield state, f"http://{f'[{host}]' if ':' in host else host}:{port}"
+        finally:
+            await runner.cleanup()
+
+
+def serve(settings: Settings, holder: Holder | None = None) -> None:
+    """Run until SIGINT or SIGTERM; with a holder, SIGHUP reloads its file."""
+    _keep_memory()
+    asyncio.run(_serve(settings, holder))

@@ -1,0 +1,290 @@
+"""The verbs, run in this process; those that ask a proxy ask a small HTTP server with recorded answers."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from types import SimpleNamespace
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from ctxproxy import __version__
+from ctxproxy.cli.main import VERBS, main
+from ctxproxy.config.schema import Settings
+
+SESSION = {"id": "ab12cd34:talk", "name": "talk", "turns": 3, "rate": 0.5, "title": "x" * 70, "gone": None, "branches": [1]}
+MESSAGES = [{"role": "user", "content": "你好\n"}, {"role": "assistant", "content": "\ud800"}, {"role": "user", "content": "bye"}]
+
+
+class FakeProxy(ThreadingHTTPServer):
+    """Answers the admin API's paths from a table and notes what it was asked."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.answers: dict[str, tuple[int, bytes]] = {}
+        self.asked: list[tuple[str, str, dict[str, list[str]], str | None, bytes]] = []
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}"
+
+    def answer(self, path: str, value: object, *, status: int = 200, cursor: str = "") -> None:
+        self.answers[f"/ctxproxy/api/{path}{cursor}"] = (status, value if isinstance(value, bytes) else json.dumps(value).encode())
+
+
+class Handler(BaseHTTPRequestHandler):
+    def _reply(self) -> None:
+        server = self.server
+        assert isinstance(server, FakeProxy)
+        parts = urlsplit(self.path)
+        query = parse_qs(parts.query)
+        body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
+        server.asked.append((self.command, parts.path, query, self.headers.get("Authorization"), body))
+        status, content = server.answers[parts.path + query.get("cursor", [""])[0]]
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    do_GET = do_POST = do_DELETE = _reply
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def proxy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeProxy]:
+    server = FakeProxy()
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+    (tmp_path / "config.yaml").write_text(f"listen: {{host: 0.0.0.0, port: {server.server_address[1]}}}\nadmin: {{token: adm}}", encoding="utf-8")
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_lists_are_printed_as_tables_of_their_plain_values(proxy: FakeProxy, capsys: pytest.CaptureFixture[str]) -> None:
+    proxy.answer("sessions", {"data": [SESSION, {"id": "x", "name": "y"}], "next_cursor": None})
+    assert main(["sessions", "list", "tal"]) == 0
+    head, first, second = capsys.readouterr().out.splitlines()
+    assert head.split() == ["ID", "NAME", "TURNS", "RATE", "TITLE", "GONE"]
+    assert first.split() == ["ab12cd34:talk", "talk", "3", "0.50", "x" * 59 + "…", "-"]
+    assert second.split() == ["x", "y", "-", "-", "-", "-"]
+    assert proxy.asked == [("GET", "/ctxproxy/api/sessions", {"limit": ["50"], "q": ["tal"]}, "Bearer adm", b"")]
+
+
+def test_a_list_goes_on_over_pages_up_to_its_limit(proxy: FakeProxy, capsys: pytest.CaptureFixture[str]) -> None:
+    proxy.answer("sessions", {"data": [{"id": "1"}, {"id": "2"}], "next_cursor": "n"})
+    proxy.answer("sessions", {"data": [{"id": "3"}, {"id": "4"}], "next_cursor": "m"}, cursor="n")
+    assert main(["sessions", "list", "--json", "--limit", "3"]) == 0
+    assert [entry["id"] for entry in json.loads(capsys.readouterr().out)] == ["1", "2", "3"]
+    assert len(proxy.asked) == 2
+
+
+def test_a_server_that_repeats_its_cursor_ends_the_list(proxy: FakeProxy, capsys: pytest.CaptureFixture[str]) -> None:
+    proxy.answer("models", {"data": [{"model": "a"}], "next_cursor": "n"})
+    proxy.answer("models", {"data": [{"model": "b"}], "next_cursor": "n"}, cursor="n")
+    assert main(["models"]) == 0
+    assert capsys.readouterr().out.split() == ["MODEL", "a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("words", "path", "said"), [(["sessions", "list"], "sessions", "no sessions"), (["models"], "models", "no model has been used yet")]
+)
+def test_an_empty_list_is_said_in_words(proxy: FakeProxy, capsys: pytest.CaptureFixture[str], words: list[str], path: str, said: str) -> None:
+    proxy.answer(path, {"data": [], "next_cursor": None})
+    assert main(words) == 0
+    assert capsys.readouterr().out.strip() == said
+
+
+@pytest.mark.parametrize(
+    ("words", "path"),
+    [
+        (["sessions", "show", "a/b c"], "sessions/a%2Fb%20c"),
+        (["sessions", "view", "ab:talk"], "sessions/ab%3Atalk/view"),
+        (["stats"], "stats"),
+    ],
+)
+def test_single_answers_are_printed_as_json(proxy: FakeProxy, capsys: pytest.CaptureFixture[str], words: list[str], path: str) -> None:
+    proxy.answer(path, {"名": "值"})
+    assert main(words) == 0
+    assert json.loads(capsys.readouterr().out) == {"名": "值"}
+
+
+def test_an_export_is_one_message_a_line_and_loses_nothing(proxy: FakeProxy, capsys: pytest.CaptureFixture[str]) -> None:
+    proxy.answer("sessions/talk/messages", {"data": [{"tip": "1", "message": MESSAGES[0]}, {"tip": "2", "message": MESSAGES[1]}], "next_cursor": "n"})
+    proxy.answer("sessions/talk/messages", {"data": [{"tip": "3", "message": MESSAGES[2]}], "next_cursor": None}, cursor="n")
+    assert main(["sessions", "export", "talk", "--branch", "ff"]) == 0
+    assert [json.loads(line) for line in capsys.readouterr().out.splitlines()] == MESSAGES
+    assert [query["branch"] for _, _, query, _, _ in proxy.asked] == [["ff"], ["ff"]]
+
+
+def test_a_session_is_erased(proxy: FakeProxy, capsys: pytest.CaptureFixture[str]) -> None:
+    proxy.answer("sessions/talk", b"")
+    assert main(["sessions", "delete", "talk"]) == 0
+    assert proxy.asked[0][0] == "DELETE"
+    assert "talk" in capsys.readouterr().out
+
+
+def test_a_plan_is_asked_for_what_takes_room_in_the_prompt(proxy: FakeProxy, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    proxy.answer("plan", {"actions": []})
+    request = {"model": "m", "messages": [{"role": "user", "content": "x"}], "tools": [{}], "max_tokens": 5, "stream": True}
+    (tmp_path / "request.json").write_text(json.dumps(request), encoding="utf-8")
+    assert main(["plan", "request.json", "--preset", "lossless", "--max-tokens", "300"]) == 0
+    method, path, _, _, body = proxy.asked[0]
+    assert (method, path) == ("POST", "/ctxproxy/api/plan")
+    assert json.loads(body) == {"model": "m", "messages": request["messages"], "tools": [{}], "preset": "lossless", "max_tokens": 300}
+    assert json.loads(capsys.readouterr().out) == {"actions": []}
+
+
+def test_a_plan_can_be_asked_for_standard_input(proxy: FakeProxy, monkeypatch: pytest.MonkeyPatch) -> None:
+    proxy.answer("plan", {})
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(b'{"messages": []}')))
+    assert main(["plan", "-"]) == 0
+    assert json.loads(proxy.asked[0][4]) == {"messages": []}
+
+
+@pytest.mark.parametrize(
+    ("content", "said"), [("{", "it is not JSON"), ("[]", "with a list of messages"), ('{"messages": 1}', "with a list of messages")]
+)
+def test_a_request_that_is_none_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str, said: str) -> None:
+    (tmp_path / "request.json").write_text(content, encoding="utf-8")
+    assert main(["plan", str(tmp_path / "request.json")]) == 1
+    assert said in capsys.readouterr().err
+
+
+def test_a_request_file_that_is_not_there_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", str(tmp_path / "nowhere.json")]) == 1
+    assert capsys.readouterr().err.endswith("nowhere.json: No such file or directory\n")
+
+
+@pytest.mark.parametrize(
+    ("status", "answer", "said"),
+    [
+        (401, {"error": {"message": "wrong token"}}, "the proxy answered 401: wrong token; set admin.token as the proxy has it"),
+        (404, {"error": {"message": "no such session"}}, "the proxy answered 404: no such session"),
+        (500, b"<html>", "the proxy answered 500: no reason was given"),
+        (500, b"[]", "the proxy answered 500: no reason was given"),
+        (200, b"<html>", "not JSON; is it ctxproxy?"),
+    ],
+)
+def test_a_refusal_is_one_clear_sentence(proxy: FakeProxy, capsys: pytest.CaptureFixture[str], status: int, answer: object, said: str) -> None:
+    proxy.answer("stats", answer, status=status)
+    assert main(["stats"]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("ctxproxy: ")
+    assert said in line
+    assert "adm" not in line.replace("admin", "")
+
+
+@pytest.mark.parametrize("answer", [[], {"data": 1}, {}])
+def test_a_list_that_is_none_is_told(proxy: FakeProxy, capsys: pytest.CaptureFixture[str], answer: object) -> None:
+    proxy.answer("models", answer)
+    assert main(["models"]) == 1
+    assert "something that is no list" in capsys.readouterr().err
+
+
+def test_no_proxy_is_one_clear_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    port = server.server_address[1]
+    server.server_close()
+    assert main(["stats", "--url", f"http://127.0.0.1:{port}"]) == 1
+    assert (
+        capsys.readouterr().err
+        == f"ctxproxy: no proxy listens at http://127.0.0.1:{port}; start one with `ctxproxy serve`, or say where it is with --url\n"
+    )
+
+
+@pytest.mark.parametrize(("url", "said"), [("ftp://x", "expected http://host:port"), ("http://host.invalid", "cannot be reached")])
+def test_a_wrong_address_is_told(capsys: pytest.CaptureFixture[str], url: str, said: str) -> None:
+    assert main(["stats", "--url", url]) == 1
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("host", "address"), [("::", "http://[::1]:"), ("192.0.2.1", "http://192.0.2.1:")])
+def test_the_address_is_the_one_that_is_listened_at(tmp_path: Path, host: str, address: str) -> None:
+    from ctxproxy.cli.admin_client import _address  # noqa: PLC0415
+    from ctxproxy.config.schema import Listen  # noqa: PLC0415
+
+    assert _address(Listen(host=host, port=5)) == f"{address}5"
+
+
+def test_serve_hands_the_settings_over_with_its_flags_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    served: list[Settings] = []
+    import ctxproxy  # noqa: PLC0415
+
+    monkeypatch.setattr(ctxproxy, "wiring", SimpleNamespace(serve=served.append), raising=False)
+    monkeypatch.setitem(sys.modules, "ctxproxy.wiring", ctxproxy.wiring)  # type: ignore[attr-defined]
+    (tmp_path / "own.yaml").write_text("listen: {port: 1, host: a}", encoding="utf-8")
+    words = ["serve", "--config", str(tmp_path / "own.yaml"), "--port", "0", "--upstream", "demo", "--workers", "1", "--log-level", "debug"]
+    assert main(words) == 0
+    (settings,) = served
+    assert (settings.listen.host, settings.listen.port, settings.upstream.base_url, settings.log.level) == ("a", 0, "demo", "debug")
+    assert settings.origin == tmp_path / "own.yaml"
+    assert settings.overrides["upstream.base_url"] == "demo"
+
+
+def test_serve_stops_at_a_wrong_configuration(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "own.yaml").write_text("listen: {port: x}", encoding="utf-8")
+    assert main(["serve", "--config", str(tmp_path / "own.yaml")]) == 1
+    assert "listen.port: expected whole number" in capsys.readouterr().err
+
+
+def test_check_prints_what_is_in_force(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "own.yaml"
+    path.write_text("admin: {token: sesame}", encoding="utf-8")
+    assert main(["check", "--config", str(path)]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith(f"# valid: {path}\n")
+    assert "sesame" not in out
+
+
+def test_check_fails_for_a_wrong_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "own.yaml"
+    path.write_text("admin: {tokn: sesame}", encoding="utf-8")
+    assert main(["check", "--config", str(path)]) == 1
+    assert "did you mean admin.token?" in capsys.readouterr().err
+
+
+def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="0"):
+        main(["--version"])
+    assert capsys.readouterr().out == f"ctxproxy {__version__}\n"
+
+
+@pytest.mark.parametrize("words", [[], ["nope"], ["sessions"], ["serve", "--port", "x"], ["plan"]])
+def test_wrong_usage_ends_with_status_2(words: list[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(words)
+
+
+def test_the_help_names_every_verb(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="0"):
+        main(["--help"])
+    out = capsys.readouterr().out
+    assert [verb for verb in VERBS if f"  {verb} " not in out] == []
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_has_its_help(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="0"):
+        main([verb, "--help"])
+    assert f"usage: ctxproxy {verb}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("raised", "status"), [(KeyboardInterrupt(), 130)])
+def test_an_interrupt_ends_quietly(monkeypatch: pytest.MonkeyPatch, raised: BaseException, status: int) -> None:
+    def interrupted(_: object) -> int:
+        raise raised
+
+    monkeypatch.setattr("ctxproxy.cli.check.run", interrupted)
+    assert main(["check"]) == status

@@ -1,0 +1,275 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ctxproxy.config.describe import rows
+from ctxproxy.config.load import Loaded, load, policy_for, read
+from ctxproxy.config.schema import ModelEntry, Settings
+from ctxproxy.errors import BadRequest, ConfigError
+
+Write = Callable[[str], Path]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    def write(text: str) -> Path:
+        path = tmp_path / "config.yaml"
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return write
+
+
+def refusal(path: Path, environ: dict[str, str] | None = None) -> str:
+    with pytest.raises(ConfigError) as caught:
+        load(path, environ or {}, {})
+    return caught.value.message
+
+
+def test_without_a_file_everything_has_its_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert load(None, {}, {}) == Settings()
+
+
+def test_a_file_in_the_current_folder_is_read_if_it_is_there(write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write("listen: {port: 9}")
+    monkeypatch.chdir(tmp_path)
+    assert load(None, {}, {}).listen.port == 9
+
+
+def test_a_file_that_was_named_must_be_there(tmp_path: Path) -> None:
+    assert "no such file" in refusal(tmp_path / "nowhere.yaml")
+
+
+def test_a_folder_is_no_file(tmp_path: Path) -> None:
+    assert "cannot be read" in refusal(tmp_path)
+
+
+@pytest.mark.parametrize("text", ["", "# nothing\n", "---\n", "context:\n", "context: null\nprofiles: null\nmodels: null\n", "\ufeffcontext: {}"])
+def test_empty_files_and_empty_sections_mean_the_defaults(write: Write, text: str) -> None:
+    path = write(text)
+    assert load(path, {}, {}) == Settings(origin=path)
+
+
+def test_the_command_line_goes_before_the_environment_and_that_before_the_file(write: Write) -> None:
+    path = write("listen: {host: a, port: 1, max_body_mb: 1}")
+    environ = {"CTXPROXY_LISTEN__HOST": "b", "CTXPROXY_LISTEN__PORT": "2"}
+    listen = load(path, environ, {"listen.host": "c"}).listen
+    assert (listen.host, listen.port, listen.max_body_mb, listen.workers) == ("c", 2, 1, 1)
+
+
+def test_each_key_is_told_where_it_was_set(write: Write) -> None:
+    path = write("listen: {host: a}\nadmin: {token: t}")
+    sources = read(path, {"CTXPROXY_LISTEN__PORT": "2"}, {"log.level": "debug"}).sources
+    assert sources == {"listen.host": str(path), "admin.token": str(path), "listen.port": "CTXPROXY_LISTEN__PORT", "log.level": "the command line"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["agent_max_context_tokens: 5\nagent_max_context_turns: 6", "context: {agent_max_context_tokens: 5, agent_max_context_turns: 6}"],
+)
+def test_the_old_names_of_the_limits_are_accepted(write: Write, text: str) -> None:
+    context = load(write(text), {}, {}).context
+    assert (context.max_tokens, context.max_turns) == (5, 6)
+
+
+def test_old_names_work_in_profiles_and_in_the_environment(write: Write) -> None:
+    settings = load(write("profiles: {small: {agent_max_context_tokens: 5}}"), {"CTXPROXY_AGENT_MAX_CONTEXT_TOKENS": "7"}, {})
+    assert (settings.profiles["small"].max_tokens, settings.context.max_tokens) == (5, 7)
+
+
+def test_a_key_under_both_names_is_refused(write: Write) -> None:
+    assert "context.max_tokens: it is set twice" in refusal(write("agent_max_context_tokens: 5\ncontext: {max_tokens: 6}"))
+
+
+@pytest.mark.parametrize("preset", ["off", "lossless"])
+def test_off_is_a_word_and_not_false(write: Write, preset: str) -> None:
+    assert load(write(f"context: {{preset: {preset}}}"), {}, {}).context.preset == preset
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("context: {max_token: 5}", "context.max_token: there is no such key; did you mean context.max_tokens?"),
+        ("listen: {prot: 5}", "listen.prot: there is no such key; did you mean listen.port?"),
+        ("contxt: {}", "contxt: there is no such key; did you mean context?"),
+        ("pre_rot_tokens: 5", "pre_rot_tokens: there is no such key; did you mean context.pre_rot_tokens?"),
+        ("log: {zzz: 5}", "log.zzz: there is no such key; known here: level, format"),
+        ("profiles: {a: {max_token: 5}}", "profiles.a.max_token: there is no such key; did you mean profiles.a.max_tokens?"),
+        ("models: [{match: a, windw: 5}]", "models[0].windw: there is no such key; did you mean models[0].window?"),
+        ("models: [{window: 5}]", "models[0].match: it is required"),
+        ("context: {preset: adptive}", "context.preset: expected adaptive | lossless | off, not 'adptive'; did you mean adaptive?"),
+        ("listen: {port: 70000}", "listen.port: expected whole number from 0 to 65535, not 70000"),
+        ("listen: {port: true}", "listen.port: expected whole number from 0 to 65535, not true"),
+        ("listen: {port: 1.5}", "listen.port: expected whole number from 0 to 65535, not 1.5"),
+        ("listen: 5", "listen: expected keys (host, port, workers, max_body_mb), not 5"),
+        ("listen: [5]", "listen: expected keys (host, port, workers, max_body_mb), not a list"),
+        ("models: {a: 5}", "models: expected a list, not keys and values"),
+        ("profiles: [a]", "profiles: expected names with context keys, not a list"),
+        ("profiles: {a: 5}", "profiles.a: expected keys"),
+        ("summarizer: {background: yes}", "summarizer.background: expected true | false, not 'yes'"),
+        ("recovery: {deadline_s: .inf}", "recovery.deadline_s: expected number above 0"),
+        ("recovery: {deadline_s: .nan}", "recovery.deadline_s: expected number above 0"),
+        ("sessions: {header: 'a b'}", "sessions.header: expected header name, not 'a b'"),
+        ("sessions: {header: X-User-ID}", "sessions.user_header: it must be another header"),
+        ("context: {max_tokens: 0}", "context.max_tokens: expected whole number from 1 | auto, not 0"),
+        ("context: {target: 0.9}", "context.target: 0.9 must be below context.compact_at, which is 0.8"),
+        ("profiles: {a: {compact_at: 0.5}}", "profiles.a.target: 0.55 must be below profiles.a.compact_at, which is 0.5"),
+        ("profiles: {lossless: {}}", "profiles.lossless: a preset has this name"),
+        ("upstream: {base_url: 'ftp://x'}", "upstream.base_url: 'ftp://x' cannot be an upstream"),
+        ("upstream: {routes: [{match: a, base_url: x}]}", "upstream.routes[0].base_url: 'x' cannot be an upstream"),
+        ("summarizer: {base_url: 'http://'}", "summarizer.base_url: 'http://' cannot be an upstream"),
+        ("upstream: {routes: [{match: a, profile: b}]}", "upstream.routes[0].profile: there is no profile or preset 'b'; known are adaptive"),
+        ("store: {url: 'redis://x'}", "store.url: expected memory:// or sqlite:///path"),
+        ("context: {pipeline: [{stage: nope}]}", "context.pipeline: unknown stage 'nope'"),
+        ("context: {pipeline: [{stage: drop_oldest, nope: 1}]}", "context.pipeline: stage drop_oldest: "),
+        ("a: 1\na: 2", "line 2: the key 'a' stands there twice"),
+        ("context: {a: 1, a: 2}", "line 1: the key 'a' stands there twice"),
+        ("[1, 2]", "expected keys and values, not a list"),
+        ("word", "expected keys and values, not a single value"),
+        ("a: [1", "line 1: "),
+        ("--- 1\n--- 2", "line "),
+        ("a: \x07", "a character that YAML does not allow"),
+        ("a: &a [*a]", "nested too deeply"),
+        ("a: " + "[" * 3000 + "]" * 3000, "nested too deeply"),
+        ("a: !!python/object/apply:os.getcwd []", "line 1: could not determine a constructor"),
+    ],
+)
+def test_a_wrong_file_stops_the_start_and_says_why(write: Write, text: str, said: str) -> None:
+    assert said in refusal(write(text))
+
+
+def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_bytes(b"\xff\xfea: 1")
+    assert "not UTF-8" in refusal(path)
+
+
+def test_every_fault_of_a_file_is_told_at_once_with_its_source(write: Write) -> None:
+    path = write("listen: {port: x}\nlog: {level: loud}")
+    lines = refusal(path, {"CTXPROXY_CONTEXT__TARGET": "2"}).splitlines()
+    assert [line.split(":")[0] for line in lines] == ["listen.port", "log.level", "context.target"]
+    assert lines[0].endswith(f"(from {path})")
+    assert lines[2].endswith("(from CTXPROXY_CONTEXT__TARGET)")
+
+
+def test_the_error_names_the_first_key_as_its_parameter(write: Write) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load(write("listen: {port: x}"), {}, {})
+    assert caught.value.param == "listen.port"
+
+
+@pytest.mark.parametrize(
+    ("text", "feature"),
+    [
+        ("listen: {workers: 2}", "more than one worker process"),
+        ("sessions: {retention_days: 7}", "erasing sessions by age"),
+        ("sessions: {restore_turns: 3}", "restoring a part of the turns"),
+        ("sessions: {restore_turns: auto}", "restoring a part of the turns"),
+        ("context: {preset: cowagent}", "this preset"),
+        ("profiles: {a.b: {preset: hybrid}}", "this preset"),
+        ("agent_max_steps: 20", "a limit on steps"),
+        ("context: {report_usage: logical}", "reporting the logical size"),
+        ("context: {recall_tool: true}", "the recall tool"),
+        ("summarizer: {kind: 'my.module:write'}", "a summarizer of one's own"),
+        ("memory: {preload: {sessions: 9}}", "preloading earlier sessions"),
+        ("retrieval: {kind: dense}", "retrieval"),
+        ("store: {url: 'postgresql://user:secret@host/db'}", "PostgreSQL as a store"),
+    ],
+)
+def test_what_this_version_has_not_is_refused_and_not_ignored(write: Write, text: str, feature: str) -> None:
+    message = refusal(write(text))
+    assert f"not available in this version: {feature}" in message
+    assert "secret" not in message
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "sessions: {retention_days: 30, restore_turns: all}",
+        "sessions: {retention_days: null}",
+        "memory: {daily_files: false, facts: false, preload: {sessions: 0, chunks: 0}}",
+        "retrieval: {kind: off}",
+        "commands: {enabled: false}",
+        "context: {max_steps: null, report_usage: upstream, recall_tool: false}",
+    ],
+)
+def test_defaults_and_what_turns_a_missing_feature_off_are_accepted(write: Write, text: str) -> None:
+    assert load(write(text), {}, {}).origin
+
+
+def test_the_whole_block_of_the_interface_is_accepted(write: Write) -> None:
+    everything = {row.path: row.default for row in rows() if "[]" not in row.path}
+    text = "\n".join(f"  {path!r}: {default}" for path, default in everything.items())
+    tree: dict[str, dict[str, object]] = {}
+    for path, value in yaml.safe_load("root:\n" + text.replace(": off", ": 'off'"))["root"].items():
+        node: dict[str, object] = tree  # type: ignore[assignment]
+        *sections, key = path.split(".")
+        for section in sections:
+            node = node.setdefault(section, {})  # type: ignore[assignment]
+        node[key] = value
+    path = write(yaml.safe_dump(tree))
+    assert load(path, {}, {}) == Settings(origin=path)
+
+
+def test_profiles_lie_over_context(write: Write) -> None:
+    settings = load(write("context: {max_turns: 7, target: 0.5}\nprofiles: {small: {max_tokens: 300}}"), {}, {})
+    assert settings.profiles["small"] == policy_for(settings, "small", "m")
+    assert (settings.profiles["small"].max_tokens, settings.profiles["small"].max_turns, settings.context.max_tokens) == (300, 7, "auto")
+
+
+PIPELINE = "context: {pipeline: [{stage: drop_oldest}], max_turns: 7}\n"
+
+
+def test_a_preset_chosen_by_name_takes_the_place_of_the_pipeline_and_of_nothing_else(write: Write) -> None:
+    policy = policy_for(load(write(PIPELINE), {}, {}), "lossless", "m")
+    assert (policy.preset, policy.pipeline, policy.max_turns) == ("lossless", None, 7)
+
+
+def test_a_profile_with_a_preset_does_not_inherit_the_pipeline_but_others_do(write: Write) -> None:
+    settings = load(write(PIPELINE + "profiles: {a: {preset: off}, b: {max_tokens: 5}}"), {}, {})
+    assert settings.profiles["a"].pipeline is None
+    assert settings.profiles["b"].pipeline == ({"stage": "drop_oldest"},)
+
+
+def test_a_route_chooses_the_profile_of_requests_that_name_none(write: Write) -> None:
+    text = "upstream: {routes: [{match: 'qwen*', profile: small}, {match: '*'}]}\nprofiles: {small: {max_tokens: 300}}"
+    settings = load(write(text), {}, {})
+    assert policy_for(settings, None, "qwen-9").max_tokens == 300
+    assert policy_for(settings, None, "gpt").max_tokens == "auto"
+    assert policy_for(settings, "off", "qwen-9").preset == "off"
+
+
+@pytest.mark.parametrize("name", ["smal", "cowagent", ""])
+def test_an_unknown_profile_is_a_bad_request_that_names_the_known_ones(write: Write, name: str) -> None:
+    settings = load(write("profiles: {small: {}}"), {}, {})
+    with pytest.raises(BadRequest, match="known are small, adaptive, lossless, off"):
+        policy_for(settings, name, "m")
+
+
+def test_models_keep_their_order(write: Write) -> None:
+    settings = load(write("models: [{match: 'a*', window: 10}, {match: '*', encoding: cl100k_base}]"), {}, {})
+    assert settings.models == (ModelEntry(match="a*", window=10), ModelEntry(match="*", encoding="cl100k_base"))
+
+
+NAMES = st.sampled_from(sorted({part for row in rows() for part in row.path.replace("[]", "").split(".")} | {"x", "agent_max_steps"}))
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8) | st.sampled_from(["auto", "${X}", "${", "off", "llm", "a:b"])
+VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=4), max_leaves=12)
+
+
+@given(tree=st.dictionaries(NAMES, VALUES, max_size=5))
+def test_any_file_gives_settings_or_a_configuration_error(tmp_path_factory: pytest.TempPathFactory, tree: dict[str, object]) -> None:
+    path = tmp_path_factory.getbasetemp() / "any.yaml"
+    path.write_text(yaml.safe_dump(tree, allow_unicode=True), encoding="utf-8")
+    try:
+        loaded = read(path, {"X": "1"}, {})
+    except ConfigError as error:
+        assert error.message
+    else:
+        assert isinstance(loaded, Loaded)
