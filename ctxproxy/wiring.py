@@ -14,12 +14,14 @@ from pathlib import Path
 
 from aiohttp import web
 
+from ctxproxy import __version__
 from ctxproxy.admin.api import add_admin
-from ctxproxy.config.reload import Holder
+from ctxproxy.config.reload import Holder, Refused, Reloaded
 from ctxproxy.config.schema import Settings
 from ctxproxy.core import windows
 from ctxproxy.errors import ConfigError
-from ctxproxy.ports import Store, Tokenizer, Upstream
+from ctxproxy.ports import Tokenizer, Upstream
+from ctxproxy.proxy import logs
 from ctxproxy.proxy.app import add_forwarding, make_app
 from ctxproxy.proxy.counting import Counts
 from ctxproxy.proxy.metrics import Metrics
@@ -28,22 +30,26 @@ from ctxproxy.proxy.summary_desk import SummaryDesk
 from ctxproxy.proxy.tasks import Tasks
 from ctxproxy.proxy.window_book import WindowBook
 from ctxproxy.store.open import open_store
+from ctxproxy.store.sqlite_file import SetAside
 from ctxproxy.tokenizers import open as tokenizers
 from ctxproxy.upstream.open import open_upstream
 
 log = logging.getLogger("ctxproxy")
-SECRET_FILE = "tenant.key"
+KEY_FILE = "tenant.key"
 SECRET_BYTES = 32
 COUNTS_BYTES = 32 * 1_048_576
 """Memory for remembered token counts: about 160,000 messages."""
 CLOSE_WITHIN_S = 10.0
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
+"""glibc's malloc.h."""
+KEEP_BYTES = 1 << 30
 LINE_BYTES = 65_536
 """The longest header line that is taken; aiohttp's own limit of 8,190 is too short for some gateways' tokens."""
 
 
 def tenant_secret(data_dir: Path) -> bytes:
     """The key of the tenants' digests: made at first start, readable by the owner only; raises ConfigError."""
-    path = data_dir / SECRET_FILE
+    path = data_dir / KEY_FILE
     try:
         data_dir.mkdir(parents=True, exist_ok=True)
         if not path.exists():
@@ -66,6 +72,14 @@ def _write_new(path: Path, content: bytes) -> None:
     with contextlib.suppress(FileExistsError):
         os.link(beside, path)
     beside.unlink()
+
+
+def store_url(settings: Settings) -> str:
+    """The store's URL with a relative path led to `data_dir`, where all that is kept lies together."""
+    prefix, slashes, path = settings.store.url.partition(":///")
+    if prefix != "sqlite" or not slashes or not path or path.startswith("/"):
+        return settings.store.url
+    return f"sqlite:///{(Path(settings.data_dir) / path).as_posix()}"
 
 
 class _Upstreams:
@@ -106,7 +120,7 @@ class _Tokenizers:
         return self._key(model, settings) in self._known
 
     def _key(self, model: str, settings: Settings) -> tuple[str, str | None]:
-        entry = windows.configured(settings.models, model)
+        entry = windows.rule_for(settings.models, model)
         return model, entry.encoding if entry else None
 
 
@@ -115,8 +129,8 @@ async def running_state(settings: Callable[[], Settings]) -> AsyncIterator[State
     """The shell's parts, opened and closed in order."""
     first = settings()
     secret = tenant_secret(Path(first.data_dir))
-    store = await open_store(first.store.url, on_damage=_told_damage)
-    upstreams, known, tasks = _Upstreams(settings), _Tokenizers(), Tasks()
+    store = await open_store(store_url(first), on_damage=_told_damage)
+    upstreams, known, tasks, metrics = _Upstreams(settings), _Tokenizers(), Tasks(), Metrics()
     state = State(
         settings=settings,
         secret=secret,
@@ -124,11 +138,12 @@ async def running_state(settings: Callable[[], Settings]) -> AsyncIterator[State
         upstream=upstreams,
         tokenizer=known.get,
         loaded=known.loaded,
+        exact=lambda model: tokenizers.encoding_for(model) is not None,
         windows=WindowBook(store),
-        summaries=SummaryDesk(),
+        summaries=SummaryDesk(store, upstreams, metrics, tasks),
         counts=Counts(COUNTS_BYTES),
         tasks=tasks,
-        metrics=Metrics(),
+        metrics=metrics,
     )
     await state.windows.load()
     tasks.start(asyncio.to_thread(known.get, "", first), "load the encodings")
@@ -175,7 +190,43 @@ async def running_server(settings: Callable[[], Settings]) -> AsyncIterator[tupl
             await runner.cleanup()
 
 
-def serve(settings: Settings, holder: Holder | None = None) -> None:
-    """Run until SIGINT or SIGTERM; with a holder, SIGHUP reloads its file."""
-    _keep_memory()
+def serve(settings: Settings, holder: Holder) -> None:
+    """Run until SIGINT or SIGTERM; SIGHUP reads the file again."""
+    keep_large_blocks()
+    logs.set_up(settings.log.level, settings.log.format)
     asyncio.run(_serve(settings, holder))
+
+
+async def _serve(settings: Settings, holder: Holder) -> None:
+    loop = asyncio.get_running_loop()
+    holder.on_hangup(loop, _told_reload)
+    stop = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    async with running_server(holder.current) as (_, url):
+        log.info("ctxproxy %s listens on %s, upstream %s", __version__, url, settings.upstream.base_url)
+        await stop.wait()
+        log.info("stopping")
+
+
+def _told_reload(outcome: Reloaded | Refused) -> None:
+    if isinstance(outcome, Refused):
+        log.error("the changed configuration is wrong, the old one stays in force: %s", outcome.error.message)
+        return
+    restart = f"; only after a restart: {', '.join(outcome.needs_restart)}" if outcome.needs_restart else ""
+    log.info("configuration read again, changed: %s%s", ", ".join(outcome.changed) or "nothing", restart)
+
+
+def _told_damage(found: SetAside) -> None:
+    log.error("the store's file was damaged (%s); it was set aside as %s, and a fresh one made", found.reason, found.path.name)
+
+
+def keep_large_blocks() -> None:
+    """Let malloc keep freed blocks: giving every large body back to the kernel costs more than copying it (shared/perf/limits.md, finding 1).
+
+    Does nothing where the C library has no `mallopt`; `scripts/serve` sets the same through the environment.
+    """
+    with contextlib.suppress(AttributeError, OSError, TypeError):
+        libc = ctypes.CDLL(None)
+        for option, value in ((M_MMAP_THRESHOLD, KEEP_BYTES), (M_TRIM_THRESHOLD, KEEP_BYTES)):
+            libc.mallopt(option, value)

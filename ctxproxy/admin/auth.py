@@ -33,7 +33,9 @@ def check(request: web.Request, settings: Settings) -> None:
             raise Unauthorized("the admin API needs the header Authorization: Bearer <admin.token>", param="Authorization")
         return
     if not (_is_loopback(settings.listen.host) and _is_loopback(request.remote or "") and _same_site(request)):
-        raise Unauthorized("without admin.token the admin API answers only callers on this machine; set admin.token (CTXPROXY_ADMIN_TOKEN)", param="Authorization")
+        raise Unauthorized(
+            "without admin.token the admin API answers only callers on this machine; set admin.token (CTXPROXY_ADMIN_TOKEN)", param="Authorization"
+        )
 
 
 def _is_loopback(host: str) -> bool:

@@ -16,7 +16,6 @@ from ctxproxy.proxy.prepare import Ask, situation_for, tokenizer_for
 from ctxproxy.proxy.state import State
 
 
-
 async def dry_run(state: State, body: dict[str, object]) -> dict[str, object]:
     """The plan for `{"messages", "model", "preset", "max_tokens"}`: here `max_tokens` is the prompt budget; raises BadRequest."""
     settings = state.settings()

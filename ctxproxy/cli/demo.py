@@ -31,6 +31,9 @@ START_S = 30.0
 STOP_S = 10.0
 PAUSE_S = 0.15
 """Between two turns, so that a person can follow."""
+SHOWN_ENTRIES = 5
+SHOWN_CHARS = 100
+"""Of what the admin API tells."""
 MIN_TURNS = 8
 MIN_BUDGET_TOKENS = 1500
 """Under this the newest tool result alone fills the prompt."""
@@ -168,17 +171,22 @@ def _without_proxy(talk: Conversation, history: Sequence[Mapping[str, Any]], que
 
 
 def _from_admin(admin: AdminClient, phrase: str) -> Iterator[str]:
-    """What the admin API knows of the session and of the windows, as far as it answers."""
-    for title, path, query in (
-        ("session", f"sessions/{SESSION}", {}),
-        ("windows", "models", {}),
-        (f"why {phrase!r}", f"sessions/{SESSION}/why", {"text": phrase}),
-    ):
+    """What the admin API knows of the session, of the windows and of where a phrase went, as far as it answers."""
+    calls = (("session", f"sessions/{SESSION}", {}), ("windows", "models", {}), (f"why {phrase}", f"sessions/{SESSION}/why", {"text": phrase}))
+    for title, path, query in calls:
         try:
             told = admin.call("GET", path, query=query)
         except CallFailed as error:
-            told = error.message
-        yield f"{title:<16} {json.dumps(told, ensure_ascii=False)[:400]}"
+            told = {"error": error.message}
+        entries = told.get("data", [told]) if isinstance(told, dict) else []
+        for entry in entries[:SHOWN_ENTRIES]:
+            yield f"{title:<16} {_plain(entry)}"
+
+
+def _plain(entry: Mapping[str, Any]) -> str:
+    """The plain values of an entry on one line, lists as their lengths."""
+    values = {name: len(value) if isinstance(value, list) else value for name, value in entry.items() if not isinstance(value, dict)}
+    return ", ".join(f"{name} {' '.join(str(value).split())[:SHOWN_CHARS]}" for name, value in values.items() if value not in (None, "", 0))
 
 
 @contextmanager

@@ -7,6 +7,7 @@ import os
 
 from ctxproxy.cli.settings import config_argument, path_of
 from ctxproxy.config.load import load
+from ctxproxy.config.reload import Holder
 
 FLAGS = (
     ("--host", "listen.host", str, "HOST", "address to listen on"),
@@ -31,5 +32,5 @@ def run(arguments: argparse.Namespace) -> int:
     settings = load(path_of(arguments), os.environ, given)
     from ctxproxy import wiring  # noqa: PLC0415 - aiohttp and the stores take long to load, and a wrong configuration is told at once
 
-    wiring.serve(settings)
+    wiring.serve(settings, Holder(settings, os.environ))
     return 0

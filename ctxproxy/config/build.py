@@ -54,16 +54,15 @@ def build(section: type[S], tree: object, path: str, faults: Faults) -> S | None
 
 def read_keys(section: type[msgspec.Struct], tree: object, path: str, faults: Faults) -> dict[str, object]:
     """The keys that a tree gives, read and checked; what is wrong goes to `faults`."""
-    if isinstance(tree, Text):
-        tree = tree.readings()[0]
-    if tree is None:
+    keys = tree.readings()[0] if isinstance(tree, Text) else tree
+    if keys is None:
         return {}
-    if not isinstance(tree, Mapping):
-        faults.note(path, f"expected keys ({', '.join(section.__struct_fields__)}), not {describe.named(tree)}")
+    if not isinstance(keys, Mapping):
+        faults.note(path, f"expected keys ({', '.join(section.__struct_fields__)}), not {_shown(tree)}")
         return {}
     known = describe.keys_of(section)
     values = {}
-    for name, value in tree.items():
+    for name, value in keys.items():
         here = _join(path, str(name))
         if name in known:
             values[name] = _read(known[name], value, here, faults)
@@ -81,17 +80,15 @@ def _read(kind: object, value: object, path: str, faults: Faults) -> object:
 
 
 def _entries(entry: type[msgspec.Struct], value: object, path: str, faults: Faults) -> tuple[object, ...]:
-    if isinstance(value, Text):
-        value = value.readings()[0]
-    if not isinstance(value, list | None):
-        faults.note(path, f"expected a list, not {describe.named(value)}")
-    entries = value if isinstance(value, list) else []
-    return tuple(build(entry, item, f"{path}[{n}]", faults) for n, item in enumerate(entries))
+    items = value.readings()[0] if isinstance(value, Text) else value
+    if not isinstance(items, list | None):
+        faults.note(path, f"expected a list, not {_shown(value)}")
+    return tuple(build(entry, item, f"{path}[{n}]", faults) for n, item in enumerate(items if isinstance(items, list) else []))
 
 
 def _scalar(kind: object, value: object, path: str, faults: Faults) -> object:
     secret = path.rpartition(".")[2] in SECRETS
-    readings = (str(value),) if secret and isinstance(value, Text) else value.readings() if isinstance(value, Text) else (_plain(value),)
+    readings = _readings(value, secret=secret)
     for reading in readings:
         if feature := missing_feature(path, reading):
             faults.note(path, f"not available in this version: {feature}")
@@ -104,7 +101,13 @@ def _scalar(kind: object, value: object, path: str, faults: Faults) -> object:
     return None
 
 
-def _shown(value: object, *, secret: bool) -> str:
+def _readings(value: object, *, secret: bool) -> tuple[object, ...]:
+    if not isinstance(value, Text):
+        return (_plain(value),)
+    return (str(value) or None, str(value)) if secret else value.readings()
+
+
+def _shown(value: object, *, secret: bool = False) -> str:
     """What was written, for a message: nothing that is or may be a credential."""
     if secret:
         return "a value of another kind (put it in quotes)"

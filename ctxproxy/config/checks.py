@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import get_args
 
@@ -33,7 +34,7 @@ def check(settings: Keys, faults: Faults) -> None:
             faults.note(f"upstream.routes[{n}].profile", f"there is no profile or preset {route.profile!r}; known are {', '.join(known)}")
     if settings.sessions.header.lower() == settings.sessions.user_header.lower():
         faults.note("sessions.user_header", "it must be another header than sessions.header")
-    if not settings.store.url.lower().startswith(("memory://", "sqlite:///")):
+    if not re.fullmatch(r"memory://|sqlite:///[^?#]+", settings.store.url):
         faults.note("store.url", "expected memory:// or sqlite:///path")
     _secrets(settings, "", faults)
 
@@ -63,7 +64,8 @@ def _address(url: str, path: str, faults: Faults) -> None:
     try:
         check_base_url(url)
     except ConfigError as error:
-        faults.note(path, error.message)
+        # what does not look like an address is not repeated: keys and addresses get mixed up
+        faults.note(path, error.message if "://" in url else "expected an address like https://api.openai.com/v1, or demo")
 
 
 def _secrets(value: object, path: str, faults: Faults) -> None:

@@ -15,33 +15,24 @@ _REFERENCE = re.compile(r"\$\$\{|\$\{(?:(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P
 
 
 class Text(str):
-    """Text whose type the key decides: `8080` is a number for a port and a text for a key."""
+    """Text whose type the key decides, `8080` being a number for a port and a text for a name: the value of a `CTXPROXY_` variable."""
 
     __slots__ = ()
 
     def readings(self) -> tuple[object, ...]:
-        """What it may mean, the likeliest first."""
-        raise NotImplementedError
+        """What it may mean, the likeliest first: what YAML reads, then the text as it is."""
+        parsed = _parsed(self)
+        return (parsed,) if isinstance(parsed, str) else (parsed, str(self))
 
 
 class Expanded(Text):
-    """What came out of `${NAME}`: literally what the variable holds, unless the key wants something other than text."""
+    """What came out of `${NAME}`: text is literally what the variable holds, quotes and all."""
 
     __slots__ = ()
 
     def readings(self) -> tuple[object, ...]:
         parsed = _parsed(self)
         return (str(self),) if isinstance(parsed, str) else (parsed, str(self))
-
-
-class Variable(Text):
-    """The value of a `CTXPROXY_` variable: read as YAML, else taken as it is."""
-
-    __slots__ = ()
-
-    def readings(self) -> tuple[object, ...]:
-        parsed = _parsed(self)
-        return (parsed,) if isinstance(parsed, str) else (parsed, str(self))
 
 
 def _parsed(text: Text) -> object:

@@ -137,9 +137,8 @@ def _variables(environ: Mapping[str, str], allowed: set[str]) -> Iterator[tuple[
         if kind is not None:
             yield name, _own_names(_nested(path, _variable_value(kind, environ[name], path, name)), name)
         elif name not in allowed:
-            known = [environment.variable_of(row.path) for row in describe.rows() if "[]" not in row.path]
-            close = describe.nearest(name.lower(), [variable.lower() for variable in known])
-            hint = f"did you mean {close.upper()}?" if close else "settings are named CTXPROXY_<SECTION>__<KEY>"
+            close = describe.nearest(path, [row.path for row in describe.rows() if "[]" not in row.path])
+            hint = f"did you mean {environment.variable_of(close)}?" if close else "settings are named CTXPROXY_<SECTION>__<KEY>"
             raise ConfigError(f"{name}: there is no such setting; {hint}", param=name)
 
 
@@ -160,7 +159,7 @@ def _kind_of(path: str) -> object | None:
 
 def _variable_value(kind: object, text: str, path: str, name: str) -> object:
     if not (describe.section_of(kind) or describe.is_mapping(kind)):
-        return environment.Variable(text)
+        return environment.Text(text)
     try:
         tree = yamltext.parse(text)
     except yamltext.YamlProblem as problem:

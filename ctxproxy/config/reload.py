@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -32,31 +33,29 @@ class Refused:
     error: ConfigError
 
 
-class SettingsHolder:
-    """The settings in force; `tell` hears of each reload. Ask for `current` once a request."""
+class Holder:
+    """The settings in force. Ask for `current()` once a request."""
 
-    def __init__(self, settings: Settings, environ: Mapping[str, str], tell: Callable[[Reloaded | Refused], None]) -> None:
+    def __init__(self, settings: Settings, environ: Mapping[str, str]) -> None:
         self._settings = settings
         self._environ = environ
-        self._tell = tell
 
     def current(self) -> Settings:
         """The settings in force now."""
         return self._settings
 
-    def reload(self) -> None:
+    def reload(self) -> Reloaded | Refused:
         """Read the file, the environment and the command line's words again."""
         old = self._settings
         try:
             new = load(old.origin, self._environ, old.overrides)
         except ConfigError as error:
-            self._tell(Refused(error))
-            return
+            return Refused(error)
         differing = [name for name in Keys.__struct_fields__ if getattr(old, name) != getattr(new, name)]
         self._settings = msgspec.structs.replace(new, **{name: getattr(old, name) for name in FIXED})
-        self._tell(Reloaded(tuple(name for name in differing if name not in FIXED), tuple(name for name in differing if name in FIXED)))
+        return Reloaded(tuple(name for name in differing if name not in FIXED), tuple(name for name in differing if name in FIXED))
 
-    def listen(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Reload on SIGHUP, where the system has such a signal."""
-        if hasattr(signal, "SIGHUP"):
-            loop.add_signal_handler(signal.SIGHUP, self.reload)
+    def on_hangup(self, loop: asyncio.AbstractEventLoop, tell: Callable[[Reloaded | Refused], None]) -> None:
+        """Reload on each SIGHUP, where the system has such a signal, and tell what came of it."""
+        if sys.platform != "win32":
+            loop.add_signal_handler(signal.SIGHUP, lambda: tell(self.reload()))

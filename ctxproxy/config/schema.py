@@ -132,7 +132,7 @@ class Commands(Section, frozen=True):
 
 
 class StoreSettings(Section, frozen=True):
-    """Where sessions are kept: `memory://` or `sqlite:///path`, a relative path being one under `data_dir`."""
+    """Where sessions are kept: `memory://` or `sqlite:///path`; three slashes lead from the working directory, four to an absolute path."""
 
     url: Name = "sqlite:///ctxproxy.db"
 
@@ -186,8 +186,13 @@ def _masked_repr(section: msgspec.Struct) -> str:
 
 def _masked(name: str, value: object) -> object:
     if isinstance(value, str):
-        return MASK if value and name in SECRETS else re.sub(r"//[^/@]*@", f"//{MASK}@", value)
+        return MASK if value and name in SECRETS else without_password(value)
     return value
+
+
+def without_password(address: str) -> str:
+    """An address as it may be shown: what stands before the host's @ is masked."""
+    return re.sub(r"//[^/@]*@", f"//{MASK}@", address)
 
 
 def as_tree(value: object, name: str = "") -> object:

@@ -67,11 +67,6 @@ def observe(state: Calibration, counted: int, reported: int) -> Calibration:
     return Calibration((*state.reports, report)[-KEPT_REPORTS:])
 
 
-def calibrated(state: Calibration, tokens: int) -> int:
-    """A count of ours in the upstream's tokens."""
-    return round(tokens * state.factor)
-
-
 def _stuck(new: Report, old: Report) -> bool:
     same_report = abs(new.reported - old.reported) <= SAME_REPORT * old.reported
     other_prompt = abs(new.counted - old.counted) > OTHER_PROMPT * old.counted

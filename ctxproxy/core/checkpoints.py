@@ -20,9 +20,7 @@ def variant_of(model: str, policy: Policy) -> str:
 
 def freeze(transcript: Transcript, tip: Tip, variant: str, now: float, *, provisional: bool, actions: Sequence[tuple[str, int]]) -> Checkpoint:
     """The decision that a history up to `tip` is sent as this transcript."""
-    entries = tuple(
-        FrozenEntry(e.tip, None if e.origin == "original" else e.message.raw, e.tokens, e.stage, e.covers) for e in transcript.entries
-    )
+    entries = tuple(FrozenEntry(e.tip, None if e.origin == "original" else e.message.raw, e.tokens, e.stage, e.covers) for e in transcript.entries)
     return Checkpoint(tip, variant, entries, now, provisional, tuple(actions))
 
 

@@ -78,9 +78,7 @@ def _escape(text: str, at: int) -> tuple[int, int]:
 
 
 def _joined(text: str, at: int) -> bool:
-    """Whether the characters on both sides of a position are one to the eye."""
-    if not 0 < at < len(text):
-        return False
+    """Whether the characters on both sides of a position inside the text are one to the eye."""
     left, right = text[at - 1], text[at]
     if "\u200d" in (left, right):
         return True

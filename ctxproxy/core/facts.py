@@ -43,9 +43,12 @@ ORDER = re.compile(
     r"\b(?:never|always|do not|don['’]t|avoid|make sure|be sure to|ensure|under no circumstances"
     r"|only (?:use|in|with|on|if|when|after|the|a|reply|answer))\b"
 )
-BEFORE_ORDER = re.compile(r"(?:^[\W\d_]{0,6}|[,;:.!(–—>•*|\"“]\s?|\b(?:please|also|then|you|and|but|we|to|should|must|shall|will|kindly|just)\s)$")
+BEFORE_ORDER = re.compile(r"(?:^[\W\d_]{0,6}|[,;:.!(–—>•*|\"“]\s?|\b(?:please|also|then|you|and|but|we|should|must|shall|kindly|just)\s)$")
 BEFORE_CHARS = 12
-OPENING_ORDER = re.compile(r"[\W\d_]{0,6}(?:please |and |but |also |so )?(?:keep|use|stick to|no|only|leave|limit|remember|note that|stay)\b")
+OPENING_ORDER = re.compile(
+    r"[\W\d_]{0,6}(?:please |and |but |also |so )?"
+    r"(?:use|stick to|no(?! one| way| problem| worr| doubt| idea| matter| need)|only|leave|limit|remember|note that|stay|keep(?! it up| up| going))\b"
+)
 DUTY = re.compile(
     r"\b(?:must(?:n['’]t| not| never)?|(?:is|are|be) (?:not allowed|forbidden|prohibited|required|mandatory)|not allowed|not permitted|may not"
     r"|should (?:not|never|always)|shouldn['’]t|shall not|has to (?:be|stay|have)|(?:have|need)s? to (?:be|stay|keep|use|fit)|without exception"
@@ -118,7 +121,7 @@ def _is_order(low: str) -> bool:
 MAX_VALUE_CHARS = 200
 DIGIT = re.compile(r"\d")
 URL = re.compile(r"https?://[^\s\"'<>`|\\^{}\[\]\u3000-\u303f\u3400-\u9fff\uff00-\uffef]{3,300}")
-CHUNK = re.compile(r"[^\s\"'`<>(){}\[\],;|=*“”‘’…\u3000-\u303f\u3400-\u9fff\uff00-\uffef]+")
+CHUNK = re.compile(r"[^\s\"'`<>(){}\[\],;|=*“”‘’…—–\u3000-\u303f\u3400-\u9fff\uff00-\uffef]+")
 _UNITS = (
     r"(?:ms|seconds?|secs?|minutes?|mins?|hours?|hrs?|days?|weeks?|months?|years?|[KMGT]i?B|bytes?|kb|mb|gb|km|kg|cm|mm|miles?|lbs?|tokens?|people|persons?"
     r"|users?|items?|percent|USD|EUR|CNY|RMB|dollars?|euros?|yuan|[kK]?[wW]|[MG]?Hz|rows?|pages?|requests?|nights?|bags?|passengers?)\b"
@@ -140,14 +143,16 @@ _MARKED = re.compile(r"[/\\@_.:#-]")
 """Without one of these, a word of small letters or of another script is plain."""
 _SPACED: tuple[tuple[re.Pattern[str], Kind], ...] = ((URL, "url"), (DATE, "date"), (AMOUNT, "amount"))
 """Taken out in this order, so that no part of one is found again as a number."""
-DATE_CHUNK = re.compile(r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}(?:T[\d:.+Z-]+)?|\d{1,2}/\d{1,2}/\d{2,4}|\d{1,2}:\d{2}(?::\d{2})?(?:[ap]m)?")
+DATE_CHUNK = re.compile(r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}(?:T[\d:.+Z-]+)?|\d{1,2}/\d{1,2}/\d{2,4}")
+TIME_CHUNK = re.compile(r"\d{1,2}:\d{2}(?::\d{2})?(?:[ap]m)?|\d+(?:-[a-z]{2,})+")
+ORDINAL_CHUNK = re.compile(r"\d+(?:st|nd|rd|th|s)")
 VERSION_CHUNK = re.compile(r"v?\d+(?:\.\d+){1,4}(?:[-+.]?[A-Za-z][\w.]*)?")
 NAME_CHUNK = re.compile(
-    r"[a-z0-9]+[A-Z]\w*|[A-Z][a-z0-9]+[A-Z]\w*|\w*[A-Za-z0-9]_\w+|--[A-Za-z][\w-]{2,}|[A-Z]{5,}|\w+::\w[\w:]*|\w+(?:\.\w+){2,}|#\d+"
+    r"[a-z0-9]+[A-Z]\w*|[A-Z][a-z0-9]+[A-Z]\w*|\w*[A-Za-z0-9]_\w+|--[A-Za-z][\w-]{2,}|E(?:CONN|NO|ACC|PERM|EXIST|TIMED|PIPE|ADDR|HOST|NET|INVAL|AGAIN|BUSY|ISDIR|MFILE|NFILE)[A-Z]*|SIG[A-Z]{3,4}|\w+::\w[\w:]*|\w+(?:\.\w+){2,}|#\d+"
 )
-FILE_CHUNK = re.compile(r"[\w.@+-]*\w\.(?!com\b)[A-Za-z][A-Za-z0-9]{0,4}")
+FILE_CHUNK = re.compile(r"[\w.@+-]*\w\w\.(?!com\b)[A-Za-z][A-Za-z0-9]{0,4}")
 WEIGHTS: dict[Kind, float] = {
-    "url": 2.5, "email": 3.0, "path": 2.5, "id": 3.0, "version": 1.5, "date": 2.0, "amount": 2.0, "number": 1.5, "name": 1.5,
+    "url": 2.5, "email": 3.0, "path": 2.5, "id": 3.0, "version": 1.5, "date": 1.2, "amount": 1.0, "number": 0.7, "name": 1.5,
 }  # fmt: skip
 ROLE_WEIGHTS = {"user": 2.0, "call": 1.6, "assistant": 1.2}
 """A user's own value counts most, then what a call was made with, then what the assistant said; a result's alone counts 0.5."""
@@ -211,9 +216,9 @@ def _numeric_kind(value: str, digits: int) -> Kind | None:
         return ("id" if digits >= 6 else "number") if digits >= 3 else None
     if VERSION_CHUNK.fullmatch(value):
         return "version"
-    if not any(c.isalpha() for c in value):
+    if TIME_CHUNK.fullmatch(value) or not any(c.isalpha() for c in value):
         return "number" if digits >= 3 else None
-    return "id" if len(value) >= 3 else None
+    return "id" if len(value) >= 3 and not ORDINAL_CHUNK.fullmatch(value) else None
 
 
 def _name_kind(value: str) -> Kind | None:
@@ -237,7 +242,7 @@ def rank(messages: Sequence[Message]) -> list[Fact]:
 
 def _said(message: Message) -> Iterable[tuple[str, str]]:
     yield message.role, text_of(message)
-    yield from (("call", call.arguments) for call in tool_calls(message))
+    yield from (("call", call.arguments.replace("\\n", "\n").replace('\\"', '"')) for call in tool_calls(message))
 
 
 def rules(messages: Sequence[Message]) -> list[str]:

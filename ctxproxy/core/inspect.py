@@ -42,7 +42,13 @@ def view_entry(entry: Entry) -> dict[str, object]:
 
 def leading_entry(message: Message, tokens: int) -> dict[str, object]:
     """A leading system message as the admin API shows it."""
-    return {"tip": None, "message": dict(message.fields), "tokens": tokens, "origin": "original", "why": "leading system message: always sent as it is"}
+    return {
+        "tip": None,
+        "message": dict(message.fields),
+        "tokens": tokens,
+        "origin": "original",
+        "why": "leading system message: always sent as it is",
+    }
 
 
 def reason(entry: Entry) -> str:

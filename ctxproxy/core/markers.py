@@ -20,9 +20,8 @@ MARKER_DIGITS = 16
 """Hex digits of a tip in a marker: 64 bits, enough that no two messages of a store share one by chance."""
 TOPIC_CHARS = 60
 OPENINGS = ("[COMPACTED: ", "[已压缩: ")
-MAIN_ARGUMENTS = tuple(
-    ["path", "file_path", "filepath", "filename", "file", "target_file", "url", "uri", "command", "cmd", "query", "q", "pattern", "name", "id"]
-)
+PATH_ARGUMENTS = ("path", "file_path", "filepath", "filename", "file", "target_file", "url", "uri")
+MAIN_ARGUMENTS = (*PATH_ARGUMENTS, "command", "cmd", "query", "q", "pattern", "name", "id")
 """Argument names that tell best what a call was about, best first."""
 UNITS_ZH: Mapping[Unit, str] = {"characters": "个字符", "lines": "行", "items": "项", "keys": "个键"}
 CLAUSE_END = re.compile(r"[\n。！？；!?;]|\.\s|:\s|，")

@@ -16,7 +16,7 @@ MIN_WINDOW_TOKENS = 128
 MAX_WINDOW_TOKENS = 20_000_000
 """Bounds of what is believed to be a window: the smallest real servers run with 256, the largest announced windows have 10,000,000."""
 
-_UNIT = r"(?! ?(?:char|byte|pixel|item|image|kb|mb|gb|message|page|second|minute|day|%|document|tool|inputs?\b(?! tokens)))"
+_UNIT = r"(?! ?(?:char|byte|pixel|item|image|kb|mb|gb|message|page|second|minute|day|%|document|tool|inputs?\b(?! tokens)|个?字|条|张|次))"
 _LINK = r"(?: ?(?:limit|is|of|was|to|at|only|just|currently|set|loaded|with|for|this|model|the|allowed|tokens?|:|=|\(|\[|>=?|<=?)){0,6} ?"
 _MAXIMUM = (
     r"(?!max_(?:completion_|output_|new_)?tokens)max(?:imum)?[ _](?:number of |allowed |permitted |supported )*"
@@ -44,7 +44,7 @@ _PROMPT_WORD = (
 _PROMPT_LINK = (
     r"(?:[ _](?:tokens?|length|count|size|text|ids|total|number))*(?: ?(?:is|was|were|has|have"
     r"|had|contains?|resulted|resulting|in|of|with|uses|used|too|long|large|length|tokens?"
-    r"|total|token|count|at|least|about|approximately|currently|now|which|input|prompt|shape|为|是|共|约|:|=|\(|,)){0,8} ?"
+    r"|total|token|count|at|least|about|approximately|currently|now|which|input|prompt|shape|的|数量?|为|是|共|约|:|=|\(|,)){0,8} ?"
 )
 
 

@@ -30,9 +30,9 @@ _CLOSING = {'"': re.compile('"'), "'": re.compile(r"'(?!\w)"), "“": re.compile
 _CLOSING |= {"《": re.compile("》"), "«": re.compile("»")}
 _SPEAKER = re.compile(r"(?:message|msg|errors?|detail|reason|raw|exception|description|returned|says?|said)[\"'\s:=({\[b]{0,8}$", re.IGNORECASE)
 _QUOTES = re.compile(r"[\"`“”「」『』]|(?<!\w)'|'(?!\w)")
-_WORD_DOT = re.compile(r"(?<=[a-z0-9_\])])\.(?=[a-z_\[]|\d+[.a-z_])")
+_WORD_DOT = re.compile(r"(?<=[a-z0-9_\])])\.(?=[a-z_\[])|(?<=[a-z_\])])\.(?=\d+[.a-z_\[])")
 _FIGURE = re.compile(
-    r"(?:(?<![\w.\-/@])|(?<=\d/))(\d{1,3}(?:[,_']\d{3}){1,4}|\d{1,3}(?:\.\d{3}){1,4}(?= tokens)"
+    r"(?:(?<![\w.\-/@])|(?<=\d/)(?=\d{3,8}(?![\d/])))(\d{1,3}(?:[,_']\d{3}){1,4}|\d{1,3}(?:\.\d{3}){1,4}(?= tokens)"
     r"|\d{1,15})(?:\.0+)?(?!\w|/(?!\d{3,8}(?![\d/]))|-[\da-z]|[.,]\d)"
 )
 _BLANKS = re.compile(r"\s+")
@@ -77,7 +77,7 @@ def marked(text: str) -> Marked:
 def _bounded(text: str) -> str:
     if len(text) <= MAX_TEXT_CHARS:
         return text
-    return text[:HEAD_CHARS] + "\n" + text[HEAD_CHARS - MAX_TEXT_CHARS :]
+    return text[:HEAD_CHARS] + "\n" + text[HEAD_CHARS + 1 - MAX_TEXT_CHARS :]
 
 
 def _fold(text: str) -> str:

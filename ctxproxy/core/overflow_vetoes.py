@@ -158,8 +158,11 @@ VETOES = (
     Sign(
         "model-unknown",
         "other",
-        words(r"not found|does not exist|do not exist|not exist|no such|unknown|invalid|not supported|unsupported|not available|不存在|无效的模型"),
-        before=words(r"\b(?:model|deployment|engine|endpoint|tool|function|method|url|path)\b|模型"),
+        words(
+            r"(?:\b(?:model|deployment|engine|endpoint|tool|function|method|url|path)\b|模型)[^.]{0,80}"
+            r"(?:not found|do(?:es)? not exist|not exist|no such|unknown|invalid|not supported|unsupported|not available|不存在|无效)",
+            r"(?:invalid|unknown|unsupported|no such) (?:model|deployment|engine|endpoint|url)\b",
+        ),
     ),
     Sign(
         "parameter-unknown",
@@ -206,16 +209,6 @@ CAPS = (
         ),
         before=words(rf"{OUTPUT}[^+]{{0,70}}$"),
         unless=words(JOINT, r"(?:got|received) -"),
-    ),
-    Sign(
-        "cap-range",
-        "output_cap",
-        words(
-            r"(?:range of|invalid|value of|value for|supported range|parameter"
-            r"|the) (?:the )?(?:max_(?:completion_|output_|new_)?tokens|maxoutputtokens)"
-        ),
-        after=words(r"#|range|value|too"),
-        unless=words(JOINT),
     ),
 )
 """Complaints of the output asked for alone: a smaller prompt changes nothing."""

@@ -51,6 +51,8 @@ class Situation:
     count: CountMessage
     count_text: Callable[[str], int]
     now: float
+    since: float
+    """When the conversation began, as far as is known."""
     checkpoints: Collection[Checkpoint] = ()
     summaries: Sequence[Summary] = ()
     pins: Sequence[str] = ()
@@ -257,7 +259,6 @@ def cleared(s: Situation) -> Plan:
     """System, pins and the last user message (000-25); the log keeps everything."""
     base = base_transcript(s)
     return _decided(s, base, run(base, [Clear()], replace(_context(s, base), target=0)), ((RESCUE, 1),))
-
 
 
 def shortened(s: Situation, budget: Budget) -> Plan:

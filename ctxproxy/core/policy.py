@@ -56,5 +56,6 @@ class SummarizerPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
     api_key: str | None = None
     max_tokens: Tokens = 1024
     timeout_s: Annotated[float, msgspec.Meta(gt=0.0)] = 60.0
-    language: str = "auto"
+    language: Literal["auto", "en", "zh"] = "auto"
+    """`auto`: the conversation's own."""
     background: bool = True

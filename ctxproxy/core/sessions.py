@@ -11,6 +11,7 @@ import hmac
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+from itertools import takewhile
 from typing import Literal, TypeAlias
 
 from ctxproxy.core.messages import ROOT, Message, Tip, chain, identity, tool_calls
@@ -77,7 +78,7 @@ def may_be_thin(session: Session | None, messages: Sequence[Message], *, mode: M
 
 def answers_open_calls(messages: Sequence[Message], stored: Sequence[Message]) -> bool:
     """Whether the tool results at the front of a thin request answer the calls at the end of what is stored."""
-    leading = [m for m in messages[: next((i for i, m in enumerate(messages) if m.role != "tool"), len(messages))]]
+    leading = takewhile(lambda m: m.role == "tool", messages)
     open_ids = {call.id for call in tool_calls(stored[-1])} if stored else set()
     return all(str(m.fields.get("tool_call_id")) in open_ids for m in leading)
 

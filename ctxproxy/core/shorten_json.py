@@ -69,10 +69,10 @@ class _Writer:
 
     def outcome(self, node: Node, room: int, banner: str) -> str:
         if isinstance(node, Members):
-            lead = [self.string(NOTE_KEY) + self.colon + self.string(banner)] if banner else []
+            lead = [_quoted(NOTE_KEY) + self.colon + _quoted(banner)] if banner else []
             return self.members(node, room - sum(map(len, lead)) - 2, lead)
         if isinstance(node, list):
-            lead = [self.string(banner)] if banner else []
+            lead = [_quoted(banner)] if banner else []
             return self.items(node, room - sum(map(len, lead)) - 2, lead)
         raise ValueError("neither an object nor an array")
 
@@ -118,7 +118,7 @@ class _Writer:
     def members(self, node: Members, room: int, lead: Sequence[str]) -> str:
         keys = [self.string(key) + self.colon for key, _ in node.pairs]
         parts = self._fitted(keys, [value for _, value in node.pairs], room)
-        note = self.string(OMITTED_KEY) + self.colon
+        note = _quoted(OMITTED_KEY) + self.colon
         return "{" + self.comma.join((*lead, *self._noted(parts, "keys", note, once=True))) + "}"
 
     def items(self, node: list[Node], room: int, lead: Sequence[str]) -> str:
@@ -147,8 +147,13 @@ class _Writer:
                 gap += 1
                 continue
             if gap and missing:
-                out.append(prefix + self.string(omitted(missing if once else gap, len(parts), unit, self.language)))
+                out.append(prefix + _quoted(omitted(missing if once else gap, len(parts), unit, self.language)))
                 missing = 0 if once else missing
             gap = 0
             out.append(part)
         return out[:-1]
+
+
+def _quoted(note: str) -> str:
+    """A text of ours as a JSON string: readable also where the original escapes what is not ASCII."""
+    return json.dumps(note, ensure_ascii=False)

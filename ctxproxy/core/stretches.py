@@ -10,7 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import accumulate
 
-from ctxproxy.core.messages import Tip
+from ctxproxy.core import frames
+from ctxproxy.core.language import Language
+from ctxproxy.core.messages import Message, Tip
 from ctxproxy.core.transcript import Entry, Span, Transcript, protected
 
 
@@ -64,3 +66,35 @@ def stretch_to(transcript: Transcript, end: int, kept: frozenset[int]) -> Stretc
         return None
     tips = (last_tip(transcript.entries[i]) for i in range(spans[-1].end - 1, spans[0].start - 1, -1))
     return Stretch(tuple(spans), next((tip for tip in tips if tip), ""))
+
+
+def framed(transcript: Transcript, span: Span, text: str, language: Language) -> tuple[Message, ...]:
+    """What stands in place of a span: a frame of this text, so that roles still alternate with its neighbours, whatever they are."""
+    before, after = _role(transcript, span.start - 1), _role(transcript, span.end)
+    frame = frames.said("assistant" if before == "user" else "user", text)
+    if before != "user":
+        return (frame, frames.acknowledgement(language)) if after == "user" else (frame,)
+    if after == "assistant":
+        return _carried(transcript, span, text, language) or (frame, frames.gap("user", language))
+    return (frame,)
+
+
+def bridged(transcript: Transcript, span: Span, language: Language, *, later: bool) -> tuple[Message, ...]:
+    """What stands in place of a span that the frame elsewhere tells of (`later`: this one comes after it): as little as keeps the roles in turn."""
+    before, after = _role(transcript, span.start - 1), _role(transcript, span.end)
+    if later and before == "user" and after == "assistant":
+        return _carried(transcript, span, frames.WORDINGS[language].steps, language)
+    if before == after and before in ("user", "assistant"):
+        return (frames.gap("assistant" if before == "user" else "user", language),)
+    return ()
+
+
+def _role(transcript: Transcript, at: int) -> str:
+    return transcript.entries[at].message.role if 0 <= at < len(transcript.entries) else ""
+
+
+def _carried(transcript: Transcript, span: Span, text: str, language: Language) -> tuple[Message, ...]:
+    """The last group of a span, shortened, with a text in it; () if it is no assistant's."""
+    group = next(group for group in reversed(transcript.groups) if group.end <= span.end)
+    messages = [entry.message for entry in transcript.entries[group.start : group.end]]
+    return frames.carried(messages, text, language) if messages[0].role == "assistant" else ()

@@ -25,8 +25,8 @@ LEAST_ROOM = 100
 """Tokens of transcript a call; below this, no window is worth asking."""
 CAPS_CHARS = (12_000, 4_000, 1_500, 500)
 """How much of one message goes in, tried in turn until all fits into the calls."""
-RULES_SHARE, VALUES_SHARE = 0.3, 0.15
-"""Of the summary's tokens, at most: rules word for word, exact values."""
+RULES_SHARE, VALUES_SHARE, BARE_VALUES_SHARE = 0.3, 0.15, 0.04
+"""Of the summary's tokens, at most: rules word for word; exact values; these where no tool is called (a number says little without its sentence)."""
 LEAST_PIECE = 5
 """Tokens; where less is left, no further one is tried."""
 PREVIOUS_SHARE = 0.4
@@ -222,7 +222,8 @@ def complete(text: str, need: Need, count_text: CountText) -> str:
     lines = [rules_label, *(f"- {rule}" for rule in kept)] if kept else []
     held = level("\n".join((held, *kept)))
     values = [fact.text for fact in rank(need.covered) if not _stands_in(held, fact.text.lower())]
-    chosen = fitting(values, int(need.max_tokens * VALUES_SHARE), count_text)
+    share = VALUES_SHARE if any(tool_calls(m) for m in need.covered) else BARE_VALUES_SHARE
+    chosen = fitting(values, int(need.max_tokens * share), count_text)
     lines += [values_label + "; ".join(chosen)] if chosen else []
     return "\n".join([text, *lines] if text else lines)
 

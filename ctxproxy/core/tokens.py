@@ -18,7 +18,7 @@ CountText: TypeAlias = Callable[[str], int]
 
 MESSAGE_TOKENS = 3
 NAME_TOKENS = 1
-REPLY_TOKENS = 3
+REPLY_PRIMER_TOKENS = 3
 CALL_TOKENS = 6
 """A call's own frame: in OpenAI's harmony format `<|start|>assistant to=functions.…<|channel|>commentary json<|message|>…<|call|>`, some ten
 tokens, of which the message has paid four."""
@@ -48,7 +48,7 @@ def fixed_tokens(tools: bytes | None, functions: bytes | None, response_format: 
     Schemas count as compact JSON: OpenAI shows models a TypeScript form of them, which is shorter, other servers print JSON.
     """
     schemas = sum(_schema_tokens(raw, count, TOOLS_TOKENS) for raw in (tools, functions) if raw)
-    return REPLY_TOKENS + schemas + (_schema_tokens(response_format, count, 0) if response_format else 0)
+    return REPLY_PRIMER_TOKENS + schemas + (_schema_tokens(response_format, count, 0) if response_format else 0)
 
 
 def surely_fits(body_bytes: int, budget_tokens: int, *, has_media: bool) -> bool:

@@ -60,7 +60,7 @@ async def chat_completions(state: State, request: web.Request) -> web.StreamResp
         return await _untouched(state, request, settings, chat, caller, "store_unavailable")
     except CtxproxyError:
         raise
-    except Exception as error:  # noqa: BLE001  promise 7: a fault of ours never breaks a request that the upstream would have served
+    except Exception as error:
         log.exception("planning failed, the request goes out as it came: %s", type(error).__name__)
         state.metrics.failed_open.inc()
         return await _untouched(state, request, settings, chat, caller, "failed_open")
@@ -99,7 +99,7 @@ async def _answered(state: State, request: web.Request, settings: Settings, prep
         raise
     finally:
         if not drained:
-            await asyncio.shield(state.tasks.start(_ended(keeping, result), "end of request"))
+            state.tasks.start(_ended(keeping, result), "end of request")
 
 
 async def _ended(keeping: Keeping, result: Stream | Whole | Refused) -> None:
@@ -151,12 +151,12 @@ def _note(state: State, request: web.Request, prepared: Prepared, got: Got) -> N
         metrics.stage_edits.labels(name).inc(edits)
     actions = ",".join(f"{name}={count}" for name, count in _actions(got)) or "none"
     session = prepared.caller.key.id if prepared.caller.key else "-"
-    request[NOTE] = f" session={session} tokens={plan.tokens_in}>{plan.tokens_sent} budget={plan.budget.prompt_tokens} actions={actions} calls={got.attempts}"
+    request[NOTE] = (
+        f" session={session} tokens={plan.tokens_in}>{plan.tokens_sent} budget={plan.budget.prompt_tokens} actions={actions} calls={got.attempts}"
+    )
 
 
-async def _untouched(
-    state: State, request: web.Request, settings: Settings, chat: ChatRequest, caller: Caller, action: str
-) -> web.StreamResponse:
+async def _untouched(state: State, request: web.Request, settings: Settings, chat: ChatRequest, caller: Caller, action: str) -> web.StreamResponse:
     """Forward a request without planning and without a trace, and say so."""
     call = call_for(request, caller.target, settings, wire.render(chat), reencoded=True)
     response = await state.upstream(caller.target.base_url).send(call)

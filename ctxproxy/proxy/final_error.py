@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Literal
 
@@ -25,10 +26,11 @@ def _error(got: Got, refused: Refused) -> dict[str, object]:
     tried = ", ".join(name for name, _ in plan.actions) or "nothing smaller was legal"
     over = max(plan.tokens_sent + budget.reserve - window, 1)
     message = (
-        f"This model's maximum context length is {window} tokens. However, the smallest legal form of this request has about {plan.tokens_sent} tokens: "
-        f"{budget.fixed} in system messages, tools and response format, {newest} in the newest messages, {plan.transcript.tokens - newest} in the rest; "
-        f"{budget.reserve} are kept for the reply. ctxproxy tried: {tried} ({got.attempts} calls). "
-        f"It would fit with about {over} tokens less in the newest message, the system message or the tools, or with a smaller max_tokens."
+        f"This model's maximum context length is {window} tokens. However, the smallest legal form of this request has about "
+        f"{plan.tokens_sent} tokens: {budget.fixed} in system messages, tools and response format, {newest} in the newest messages, "
+        f"{plan.transcript.tokens - newest} in the rest; {budget.reserve} are kept for the reply. ctxproxy tried: {tried} "
+        f"({got.attempts} calls). It would fit with about {over} tokens less in the newest message, the system message or the tools, "
+        f"or with a smaller max_tokens."
     )
     return {"message": message, "type": "invalid_request_error", "param": "messages", "code": "context_length_exceeded"}
 
@@ -43,7 +45,7 @@ class _Reworded:
         about_body = ("content-type", "content-encoding", "content-length")
         self.headers: Headers = [*((k, v) for k, v in original.headers if k.lower() not in about_body), ("Content-Type", "application/json")]
 
-    def chunks(self):  # type: ignore[no-untyped-def]  # never read: the body stands in Refused
+    def chunks(self) -> AsyncIterator[bytes]:
         return self._original.chunks()
 
     async def close(self) -> None:

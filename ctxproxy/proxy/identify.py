@@ -23,6 +23,12 @@ CREDENTIAL_HEADERS = ("Authorization", "api-key", "x-api-key", "x-goog-api-key")
 """Where clients put their key: OpenAI's way, Azure's, Anthropic's, Google's."""
 
 
+def origin_of(base_url: str) -> str:
+    """Scheme, host and port of a base URL; "demo" for the built-in model."""
+    parts = urlsplit(base_url)
+    return f"{parts.scheme}://{parts.netloc}" if parts.netloc else base_url
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
     """Where a request goes, and with which key if it brings none."""
@@ -33,8 +39,7 @@ class Target:
     @property
     def origin(self) -> str:
         """Scheme, host and port: what a credential is good for."""
-        parts = urlsplit(self.base_url)
-        return f"{parts.scheme}://{parts.netloc}" if parts.netloc else self.base_url
+        return origin_of(self.base_url)
 
 
 @dataclass(frozen=True, slots=True)

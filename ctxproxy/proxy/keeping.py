@@ -95,7 +95,7 @@ class Keeping:
             return
         tip = background_tip(situation, self._got.plan)
         if tip and all(summary.tip != tip for summary in situation.summaries):
-            need = need_of(situation, tip, self._settings.summarizer)
+            need = need_of(situation, tip, self._settings.summarizer, self._asked.window_tokens)
             self._state.tasks.start(self._state.summaries.write(key, need, self._asked), "summary")
 
     async def _apply(self, replies: tuple[Message, ...], *, complete: bool) -> None:

@@ -21,7 +21,9 @@ class Metrics:
         self.summaries = Counter("ctxproxy_summaries", "Summaries by result", ["result"], registry=self.registry)
         self.failed_open = Counter("ctxproxy_failed_open", "Requests passed on untouched after a fault of ours", registry=self.registry)
         self.store_errors = Counter("ctxproxy_store_errors", "Store calls that failed", registry=self.registry)
-        self.planning = Histogram("ctxproxy_planning_seconds", "Time from the whole body to the upstream call", buckets=SECONDS, registry=self.registry)
+        self.planning = Histogram(
+            "ctxproxy_planning_seconds", "Time from the whole body to the upstream call", buckets=SECONDS, registry=self.registry
+        )
 
     def text(self) -> bytes:
         """The exposition text for `GET /metrics`."""

@@ -27,7 +27,9 @@ def error_response(error: CtxproxyError) -> web.Response:
 
 
 def _body(message: str, code: str) -> bytes:
-    return jsontext.encode({"error": {"message": message, "type": "server_error" if code == "internal_error" else "invalid_request_error", "param": None, "code": code}})
+    return jsontext.encode(
+        {"error": {"message": message, "type": "server_error" if code == "internal_error" else "invalid_request_error", "param": None, "code": code}}
+    )
 
 
 @web.middleware
@@ -46,7 +48,9 @@ async def errors_in_shape(request: web.Request, handler: Handler) -> web.StreamR
         raise
     except Exception as error:
         log.exception("%s %s failed: %s", request.method, request.path, type(error).__name__)
-        return web.Response(status=500, body=_body("ctxproxy failed on this request; its log says where", "internal_error"), content_type="application/json")
+        return web.Response(
+            status=500, body=_body("ctxproxy failed on this request; its log says where", "internal_error"), content_type="application/json"
+        )
 
 
 @web.middleware

@@ -35,7 +35,7 @@ class Ask:
     max_output: int | None
     fixed_tokens: int
     """Tools and response format."""
-    forgotten: frozenset[Tip] = frozenset()
+    session: Session | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +49,7 @@ class Prepared:
     belief: WindowBelief
     fixed_tokens: int
     """Tools and response format, without the leading messages."""
+    tokenizer: Tokenizer
     factor: float
     """What our own counts were multiplied by."""
     situation: Situation
@@ -70,11 +71,10 @@ async def prepare(state: State, settings: Settings, chat: ChatRequest, caller: C
         leading = tuple(read(raw) for raw in session.system)
     tokenizer = await tokenizer_for(state, settings, chat.model)
     fixed = fixed_tokens(chat.tools, chat.functions, chat.response_format, tokenizer.count)
-    forgotten = session.forgotten if session else frozenset()
-    ask = Ask(chat.model, caller.target.origin, caller.policy, leading, chat.max_output, fixed, forgotten)
+    ask = Ask(chat.model, caller.target.origin, caller.policy, leading, chat.max_output, fixed, session)
     situation = await situation_for(state, settings, ask, reconciled, caller.key)
     belief = state.windows.belief(ask.origin, ask.model, settings.models)
-    return Prepared(chat, caller, session, frame, belief, fixed, _factor(state, settings, ask), situation)
+    return Prepared(chat, caller, session, frame, belief, fixed, tokenizer, _factor(state, settings, ask), situation)
 
 
 def _factor(state: State, settings: Settings, ask: Ask) -> float:
@@ -91,7 +91,7 @@ async def stored_situation(state: State, settings: Settings, session: Session, t
     leading = tuple(read(raw) for raw in session.system)
     policy = policy_for(settings, session.profile or None, session.model)
     origin = target_for(settings, session.model).origin
-    ask = Ask(session.model, origin, policy, leading, None, session.fixed_tokens, session.forgotten)
+    ask = Ask(session.model, origin, policy, leading, None, session.fixed_tokens, session)
     return await situation_for(state, settings, ask, reconciled, session.key)
 
 
@@ -113,10 +113,11 @@ async def situation_for(state: State, settings: Settings, ask: Ask, reconciled: 
         count=count,
         count_text=tokenizer.count,
         now=state.clock(),
+        since=ask.session.created if ask.session else state.clock(),
         checkpoints=await state.store.checkpoints(key, reconciled.tips) if key else [],
         summaries=await state.store.summaries(key, reconciled.tips) if key else [],
         pins=[pin.text for pin in await state.store.pins(key)] if key else [],
-        forgotten=ask.forgotten,
+        forgotten=ask.session.forgotten if ask.session else frozenset(),
         summarizer=settings.summarizer.kind,
         summary_max_tokens=settings.summarizer.max_tokens,
     )

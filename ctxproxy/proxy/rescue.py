@@ -17,10 +17,11 @@ from ctxproxy.core.budget import tightened
 from ctxproxy.core.ladder import Attempt, ClampOutput, Clear, GiveUp, Replan, ShortenLastUser, SummarizeAndTrim
 from ctxproxy.core.plan import Plan, Situation, cleared, observed, plan, replanned, shortened, trimmed
 from ctxproxy.proxy.attempt import Refused, Stream, Whole, examine
+from ctxproxy.proxy.identify import origin_of
 from ctxproxy.proxy.outgoing import call_for
 from ctxproxy.proxy.prepare import Prepared
 from ctxproxy.proxy.state import State
-from ctxproxy.proxy.summary_desk import Asked, informed, need_of
+from ctxproxy.proxy.summary_desk import Asked, asked_for, informed, need_of
 
 log = logging.getLogger("ctxproxy")
 MEGABYTE = 1_048_576
@@ -56,7 +57,13 @@ class Rescue:
         self._max_output = prepared.chat.max_output
         self._changes: dict[str, bytes] = {}
         self._marks: list[tuple[str, int]] = []
-        self.asked = Asked.of(request, settings, prepared)
+        self.asked = self._asked()
+
+    def _asked(self) -> Asked:
+        settings, target, model = self._settings, self._prepared.caller.target, self._prepared.chat.model
+        origin = origin_of(settings.summarizer.base_url or target.base_url)
+        window = self._state.windows.belief(origin, settings.summarizer.model or model, settings.models).window
+        return asked_for(self._request, settings, target, model, window, self._prepared.tokenizer)
 
     async def first_plan(self) -> tuple[Situation, Plan]:
         """What to send, with the summary it wants where that is to be waited for."""
@@ -150,7 +157,7 @@ class Rescue:
         if not planned.wants:
             return situation, planned
         desk, key = self._state.summaries, self._prepared.caller.key
-        need = need_of(situation, planned.wants, self._settings.summarizer)
+        need = need_of(situation, planned.wants, self._settings.summarizer, self.asked.window_tokens)
         if not wait:
             if key is not None:
                 self._state.tasks.start(desk.write(key, need, self.asked), "summary")

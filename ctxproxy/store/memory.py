@@ -38,6 +38,10 @@ class _Kept:
     summaries: dict[Tip, Summary] = field(default_factory=dict)
     pins: dict[int, Pin] = field(default_factory=dict)
 
+    def copy(self) -> _Kept:
+        kept = (self.messages.copy(), self.parents.copy(), self.checkpoints.copy(), self.summaries.copy(), self.pins.copy())
+        return _Kept(self.serial, self.session, *kept)
+
     @property
     def place(self) -> Place:
         return Place(self.session.last_used, self.serial)
@@ -129,6 +133,8 @@ class MemoryStore:
 
     async def apply(self, effects: Sequence[Effect]) -> bool:
         self._check_open()
+        if any(isinstance(effect, MoveTip) and effect.required for effect in effects):
+            return self._all_or_nothing(effects)
         outcomes = [self._carry_out(effect) for effect in effects]
         return all(outcomes)
 
@@ -150,6 +156,18 @@ class MemoryStore:
         self._check_open()
         return self._kept.get(key)
 
+    def _all_or_nothing(self, effects: Sequence[Effect]) -> bool:
+        touched = {effect.key for effect in effects if not isinstance(effect, PutWindow)}
+        kept, windows, serial = self._kept.copy(), self._windows.copy(), self._serial
+        self._kept.update({key: kept[key].copy() for key in touched & kept.keys()})
+        outcomes = []
+        for effect in effects:
+            outcomes.append(self._carry_out(effect))
+            if not outcomes[-1] and isinstance(effect, MoveTip) and effect.required:
+                self._kept, self._windows, self._serial = kept, windows, serial
+                break
+        return all(outcomes)
+
     def _carry_out(self, effect: Effect) -> bool:
         if isinstance(effect, OpenSession):
             self._open(effect)
@@ -166,6 +184,8 @@ class MemoryStore:
         if kept is None:
             self._serial += 1
             kept = self._kept[effect.key] = _Kept(self._serial, Session(effect.key, created=effect.now))
+        if effect.model is not None:
+            kept.session = replace(kept.session, model=effect.model, profile=effect.profile, fixed_tokens=effect.fixed_tokens)
         kept.session = replace(
             kept.session,
             last_used=effect.now,

@@ -8,21 +8,21 @@ from ctxproxy.errors import ConfigError
 from ctxproxy.ports import Store
 from ctxproxy.store.memory import MemoryStore
 from ctxproxy.store.sqlite import SqliteStore
-from ctxproxy.store.sqlite_file import OnSetAside
+from ctxproxy.store.sqlite_file import OnDamage
 
 SQLITE = "sqlite:///"
 POSSIBLE = "possible are memory:// and sqlite:///path (four slashes for an absolute path)"
 
 
-async def open_store(url: str, *, on_set_aside: OnSetAside) -> Store:
+async def open_store(url: str, *, on_damage: OnDamage) -> Store:
     """The store of a URL; raises ConfigError if it names none, StoreUnavailable if it cannot be opened now.
 
-    Three slashes lead to a path from the working directory, four to an absolute one, as in SQLAlchemy's URLs. `on_set_aside` is
+    Three slashes lead to a path from the working directory, four to an absolute one, as in SQLAlchemy's URLs. `on_damage` is
     called, from another thread, when a damaged file was renamed and a fresh one made.
     """
     if url == "memory://":
         return MemoryStore()
-    return await SqliteStore.open(_sqlite_path(url), on_set_aside)
+    return await SqliteStore.open(_sqlite_path(url), on_damage)
 
 
 def _sqlite_path(url: str) -> Path:

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from ctxproxy.core.effects import OpenSession
 from ctxproxy.core.messages import Tip, digest
 from ctxproxy.core.records import Checkpoint, FrozenEntry, Located, Pin, Session, SessionKey, StoredMessage, Summary, Totals, WindowBelief
 
@@ -48,13 +49,17 @@ def tips_value(tips: Collection[Tip]) -> str:
 
 
 def session_of(row: Row) -> Session:
-    name, tenant, tip, manner, frame, system, created, last_used, requests, tokens_in, tokens_sent, compactions, forgotten = row[:13]
+    name, tenant, tip, manner, frame, system, model, profile, fixed_tokens, created, last_used, *counts, forgotten, _ = row
+    requests, tokens_in, tokens_sent, compactions = counts
     return Session(
         key=SessionKey(tenant, unpack(name)),
         tip=tip,
         manner=manner,
         frame=frame,
         system=msgspec.msgpack.decode(system, type=tuple[bytes, ...]),
+        model=unpack(model),
+        profile=unpack(profile),
+        fixed_tokens=fixed_tokens,
         created=created,
         last_used=last_used,
         requests=requests,
@@ -65,8 +70,19 @@ def session_of(row: Row) -> Session:
     )
 
 
-def system_value(system: tuple[bytes, ...] | None) -> bytes | None:
-    return None if system is None else msgspec.msgpack.encode(system)
+def opening_values(effect: OpenSession) -> Values:
+    """What is kept of a request; NULL where it leaves what is known. For a new session `profile` and `fixed_tokens` go with `model` too."""
+    return {
+        **key_values(effect.key),
+        "now": effect.now,
+        "manner": effect.manner,
+        "frame": effect.frame,
+        "system": None if effect.system is None else msgspec.msgpack.encode(effect.system),
+        "no_system": NO_SYSTEM,
+        "model": None if effect.model is None else pack(effect.model),
+        "profile": pack("" if effect.model is None else effect.profile),
+        "fixed_tokens": 0 if effect.model is None else effect.fixed_tokens,
+    }
 
 
 def message_of(row: Row) -> StoredMessage:

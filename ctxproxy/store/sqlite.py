@@ -5,6 +5,7 @@ Several processes may share the file. What `apply` has answered outlives the pro
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Collection, Sequence
 from pathlib import Path
@@ -29,12 +30,15 @@ from ctxproxy.store.rows import (
     totals_of,
     window_of,
 )
-from ctxproxy.store.sqlite_file import OnSetAside
+from ctxproxy.store.sqlite_file import OnDamage
 from ctxproxy.store.sqlite_readers import SqliteReaders
 from ctxproxy.store.sqlite_writer import SqliteWriter
 
 KNOWN_CHUNKS = (16, 256, 4096)
 """How many tips from the end `known` asks for at a time: nearly always all but the last few are stored."""
+
+LONG_HISTORY = 500
+"""Messages from which on making the values would hold the loop up for milliseconds."""
 
 PAGE_MAX = 1000
 
@@ -48,13 +52,13 @@ class SqliteStore:
         self._queries = named_queries("reads.sql")
 
     @classmethod
-    async def open(cls, path: Path, on_set_aside: OnSetAside) -> SqliteStore:
+    async def open(cls, path: Path, on_damage: OnDamage) -> SqliteStore:
         """The store in the file at `path`, made if need be.
 
-        A damaged file is renamed and a fresh one made; `on_set_aside` is told, from the writer's thread. Raises ConfigError if
+        A damaged file is renamed and a fresh one made; `on_damage` is told, from the writer's thread. Raises ConfigError if
         the path cannot be our database, StoreUnavailable if it cannot be opened now.
         """
-        writer = SqliteWriter(path, on_set_aside)
+        writer = SqliteWriter(path, on_damage)
         await writer.start()
         return cls(writer, SqliteReaders(path))
 
@@ -76,7 +80,9 @@ class SqliteStore:
 
     async def history(self, key: SessionKey, tip: Tip) -> list[StoredMessage]:
         rows = await self._rows("history", **key_values(key), tip=plain(tip))
-        return [message_of(row) for row in reversed(rows)]
+        if len(rows) < LONG_HISTORY:
+            return _messages(rows)
+        return await asyncio.to_thread(_messages, rows)
 
     async def leaves(self, key: SessionKey) -> list[Tip]:
         return [row[0] for row in await self._rows("leaves", **key_values(key))]
@@ -137,3 +143,7 @@ class SqliteStore:
 
     async def _rows(self, query_name: str, /, **values: object) -> list[Row]:
         return await self._readers.rows(self._queries[query_name], values)
+
+
+def _messages(rows: Sequence[Row]) -> list[StoredMessage]:
+    return [message_of(row) for row in reversed(rows)]

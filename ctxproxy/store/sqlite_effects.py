@@ -27,16 +27,20 @@ from ctxproxy.core.records import SessionKey, StoredMessage
 from ctxproxy.store.lineage import descendants
 from ctxproxy.store.queries import named_queries
 from ctxproxy.store.rows import (
-    NO_SYSTEM,
     Row,
+    Values,
     checkpoint_values,
     key_values,
     message_values,
+    opening_values,
     pack,
     summary_values,
-    system_value,
     window_values,
 )
+
+
+class Refused(Exception):
+    """A required MoveTip found another tip: nothing of its list may stay."""
 
 
 class EffectWriter:
@@ -47,7 +51,7 @@ class EffectWriter:
         self._queries = named_queries("writes.sql")
 
     def carry_out(self, effects: Sequence[Effect]) -> bool:
-        """Do all; False if a MoveTip found another tip."""
+        """Do all; False if a MoveTip found another tip, Refused if it is a required one: then the caller undoes the list."""
         outcomes = [self._one(effect) for effect in effects]
         return all(outcomes)
 
@@ -71,23 +75,23 @@ class EffectWriter:
 
     def _one(self, effect: Effect) -> bool:
         if isinstance(effect, OpenSession):
-            self._open(effect)
+            self._run("open_session", **opening_values(effect))
             return True
         if isinstance(effect, PutWindow):
             self._run("put_window", **window_values(effect.belief))
             return True
         session = self._session_id(effect.key)
         if session is None:
-            return not isinstance(effect, MoveTip)
+            return not isinstance(effect, MoveTip) or _not_moved(effect)
         return self._change(session, effect)
 
     def _change(self, session: int, effect: AppendMessages | MoveTip | CountUse | PutCheckpoint | PutSummary | PutPin | DropPin | Forget) -> bool:
         match effect:
             case MoveTip(expected=expected, to=to):
-                return self._run("move_tip", session=session, expected=expected, to=to).rowcount == 1
+                moved = self._run("move_tip", session=session, expected=expected, to=to).rowcount == 1
+                return moved or _not_moved(effect)
             case AppendMessages(messages=messages):
-                for message in messages:
-                    self._append(session, message)
+                self._append(session, messages)
             case CountUse(requests=requests, tokens_in=tokens_in, tokens_sent=tokens_sent, compactions=compactions):
                 counts = {"requests": requests, "tokens_in": tokens_in, "tokens_sent": tokens_sent, "compactions": compactions}
                 self._run("count_use", session=session, **counts)
@@ -105,30 +109,35 @@ class EffectWriter:
                 assert_never(effect)
         return True
 
-    def _open(self, effect: OpenSession) -> None:
-        system = system_value(effect.system)
-        known = {"now": effect.now, "manner": effect.manner, "frame": effect.frame, "system": system, "none": NO_SYSTEM}
-        self._run("open_session", **key_values(effect.key), **known)
-
-    def _append(self, session: int, message: StoredMessage) -> None:
+    def _append(self, session: int, messages: Sequence[StoredMessage]) -> None:
         """Only below a stored parent, so that what is stored stays closed towards the root, which `known` relies on."""
-        old = self._message(session, message.tip)
-        if old is None:
-            if message.parent != ROOT and self._message(session, message.parent) is None:
-                return
-            self._put_body(message)
-            self._run("insert_message", session=session, **message_values(message))
-            self._run("no_leaf", session=session, tip=message.parent)
-            return
+        stored = {ROOT}
+        for message in messages:
+            if old := self._message(session, message.tip):
+                self._replace(old, message)
+            elif message.parent in stored or self._message(session, message.parent):
+                self._insert(session, message)
+            else:
+                continue
+            stored = {ROOT, message.tip}
+
+    def _insert(self, session: int, message: StoredMessage) -> None:
+        values = message_values(message)
+        self._put_body(message, values)
+        self._run("insert_message", session=session, **values)
+        self._run("no_leaf", session=session, tip=message.parent)
+
+    def _replace(self, old: Row, message: StoredMessage) -> None:
         at, body, partial = old
         if partial and not message.partial:
-            self._put_body(message)
-            self._run("replace_message", id=at, **message_values(message))
+            values = message_values(message)
+            self._put_body(message, values)
+            self._run("replace_message", id=at, **values)
             self._run("drop_body", body=body)
 
-    def _put_body(self, message: StoredMessage) -> None:
+    def _put_body(self, message: StoredMessage, values: Values) -> None:
         if message.raw:
-            self._run("put_body", digest=message_values(message)["digest"], raw=message.raw)
+            self._run("put_body", digest=values["digest"], raw=message.raw)
 
     def _forget(self, session: int, effect: Forget) -> None:
         self._run("forget", session=session, tip=effect.tip)
@@ -163,3 +172,9 @@ class EffectWriter:
 
     def _run(self, query_name: str, /, **values: object) -> sqlite3.Cursor:
         return self.connection.execute(self._queries[query_name], values)
+
+
+def _not_moved(effect: MoveTip) -> bool:
+    if effect.required:
+        raise Refused
+    return False

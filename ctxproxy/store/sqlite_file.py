@@ -38,14 +38,18 @@ BROKEN_CONNECTION = DAMAGED | {sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sq
 """Errors after which a connection is given up and made anew."""
 
 
+CHECKPOINT_PAGES = 4000
+"""16 MB of log before it is folded into the file: pages written again and again (counters, upper index pages) are folded once."""
+
+
 class SetAside(NamedTuple):
-    """A damaged file was renamed to `path` and a fresh one made in its place."""
+    """A damaged file was renamed to `path`, for this reason; a fresh one takes its place."""
 
     path: Path
     reason: str
 
 
-OnSetAside = Callable[[SetAside], None]
+OnDamage = Callable[[SetAside], None]
 
 
 class FileId(NamedTuple):
@@ -91,6 +95,7 @@ def connect(path: Path) -> sqlite3.Connection:
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute("PRAGMA secure_delete = ON")
         connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}").fetchall()
         connection.execute(f"PRAGMA journal_size_limit = {WAL_LIMIT_BYTES}").fetchall()
     except BaseException:
         connection.close()
@@ -98,7 +103,7 @@ def connect(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def prepare(path: Path, on_set_aside: OnSetAside) -> sqlite3.Connection:
+def prepare(path: Path, on_damage: OnDamage) -> sqlite3.Connection:
     """A connection to the file at `path`, which is made if need be; raises ConfigError or StoreUnavailable.
 
     Processes that start together take turns, so that none sets aside what another has just made.
@@ -109,7 +114,7 @@ def prepare(path: Path, on_set_aside: OnSetAside) -> sqlite3.Connection:
             try:
                 return _open_sound(path)
             except Damaged as damage:
-                on_set_aside(_set_aside(path, str(damage)))
+                on_damage(_set_aside(path, str(damage)))
                 return _open_sound(path)
     except sqlite3.Error as error:
         raise unavailable(error) from error
@@ -147,22 +152,26 @@ def _open_sound(path: Path) -> sqlite3.Connection:
     _check_size(path)
     with contextlib.suppress(FileExistsError):
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))  # conversations are nobody else's to read
-    connection = connect(path)
     try:
-        _check_owner(connection, path)
-        connection.execute("PRAGMA journal_mode = WAL").fetchall()
-        _migrate(connection, path)
-        _check_schema(connection)
-        _check_pages(connection)
+        connection = connect(path)
+        try:
+            _check_all(connection, path)
+        except BaseException:
+            connection.close()
+            raise
     except sqlite3.DatabaseError as error:
-        connection.close()
         if primary_code(error) in DAMAGED | {sqlite3.SQLITE_ERROR}:  # ERROR: a statement does not fit the schema that it finds
             raise Damaged(str(error)) from error
         raise
-    except BaseException:
-        connection.close()
-        raise
     return connection
+
+
+def _check_all(connection: sqlite3.Connection, path: Path) -> None:
+    _check_owner(connection, path)
+    connection.execute("PRAGMA journal_mode = WAL").fetchall()
+    _migrate(connection, path)
+    _check_schema(connection)
+    _check_pages(connection)
 
 
 def _check_size(path: Path) -> None:

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TypeAlias
 
 from ctxproxy.errors import ConfigError, StoreUnavailable
-from ctxproxy.store.sqlite_effects import EffectWriter
-from ctxproxy.store.sqlite_file import BROKEN_CONNECTION, FileId, OnSetAside, connect, file_id, prepare, primary_code, transaction, unavailable
+from ctxproxy.store.sqlite_effects import EffectWriter, Refused
+from ctxproxy.store.sqlite_file import BROKEN_CONNECTION, FileId, OnDamage, connect, file_id, prepare, primary_code, transaction, unavailable
 
 Work: TypeAlias = Callable[[EffectWriter], bool]
 
@@ -27,9 +27,9 @@ GATHER_MAX = 256
 
 @dataclass(slots=True)
 class _Job:
-    """A piece of work, its outcome, and the future of the task that waits for it."""
+    """A piece of work (None: just open the file), its outcome, and the future of the task that waits for it."""
 
-    work: Work
+    work: Work | None
     erases: bool
     loop: asyncio.AbstractEventLoop
     waiter: asyncio.Future[bool]
@@ -51,9 +51,9 @@ class _Job:
 class SqliteWriter:
     """Start with `start`, hand work in with `submit`, end with `close`."""
 
-    def __init__(self, path: Path, on_set_aside: OnSetAside) -> None:
+    def __init__(self, path: Path, on_damage: OnDamage) -> None:
         self._path = path
-        self._on_set_aside = on_set_aside
+        self._on_damage = on_damage
         self._writer: EffectWriter | None = None
         self._opened: FileId | None = None
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
@@ -64,7 +64,7 @@ class SqliteWriter:
         """Open the file, made, checked and migrated; raises ConfigError or StoreUnavailable."""
         self._thread.start()
         try:
-            await self.submit(lambda _: True)
+            await self._hand_in(None)
         except BaseException:
             await self.close()
             raise
@@ -76,6 +76,9 @@ class SqliteWriter:
         """
         if self._closed:
             raise StoreUnavailable("the store is closed")
+        return await self._hand_in(work, erases=erases)
+
+    async def _hand_in(self, work: Work | None, *, erases: bool = False) -> bool:
         loop = asyncio.get_running_loop()
         job = _Job(work, erases, loop, loop.create_future())
         self._jobs.put(job)
@@ -112,9 +115,8 @@ class SqliteWriter:
     def _carry_out(self, jobs: list[_Job]) -> None:
         try:
             writer, fresh = self._ready()
-            with transaction(writer.connection):
-                for job in jobs:
-                    _do(writer, job)
+            if any(job.work for job in jobs):
+                _commit(writer, jobs)
         except Exception as error:  # noqa: BLE001 - the thread must outlive any fault; each waiting task is told
             self._drop_if_broken(error)
             _fail(jobs, error)
@@ -140,7 +142,7 @@ class SqliteWriter:
         if known:
             return connect(self._path)
         try:
-            return prepare(self._path, self._on_set_aside)
+            return prepare(self._path, self._on_damage)
         except ConfigError as error:
             if self._opened is None:
                 raise
@@ -169,17 +171,28 @@ class SqliteWriter:
         self._writer = None
 
 
-def _do(writer: EffectWriter, job: _Job) -> None:
+def _commit(writer: EffectWriter, jobs: list[_Job]) -> None:
+    with transaction(writer.connection):
+        for job in jobs:
+            job.outcome = _outcome(writer, job.work) if job.work else True
+
+
+def _outcome(writer: EffectWriter, work: Work) -> bool | Exception:
+    """What the work gives, or the error for which it alone was undone."""
     connection = writer.connection
-    connection.execute("SAVEPOINT job")
+    outcome: bool | Exception = False
+    connection.execute("SAVEPOINT work")
     try:
-        job.outcome = job.work(writer)
+        outcome = work(writer)
+    except Refused:
+        connection.execute("ROLLBACK TO work")
     except Exception as error:
         if not connection.in_transaction:  # SQLite has rolled back everything: sqlite.org/lang_transaction.html
             raise
-        connection.execute("ROLLBACK TO job")
-        job.outcome = _told(error)
-    connection.execute("RELEASE job")
+        connection.execute("ROLLBACK TO work")
+        outcome = _told(error)
+    connection.execute("RELEASE work")
+    return outcome
 
 
 def _remove_traces(writer: EffectWriter) -> None:

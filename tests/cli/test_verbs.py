@@ -16,6 +16,7 @@ import pytest
 
 from ctxproxy import __version__
 from ctxproxy.cli.main import VERBS, main
+from ctxproxy.config.reload import Holder
 from ctxproxy.config.schema import Settings
 
 SESSION = {"id": "ab12cd34:talk", "name": "talk", "turns": 3, "rate": 0.5, "title": "x" * 70, "gone": None, "branches": [1]}
@@ -52,7 +53,9 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(content)
 
-    do_GET = do_POST = do_DELETE = _reply
+    do_GET = _reply  # noqa: N815 - the names are the library's
+    do_POST = _reply  # noqa: N815
+    do_DELETE = _reply  # noqa: N815
 
     def log_message(self, *_: object) -> None:
         pass
@@ -219,15 +222,16 @@ def test_the_address_is_the_one_that_is_listened_at(tmp_path: Path, host: str, a
 
 
 def test_serve_hands_the_settings_over_with_its_flags_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    served: list[Settings] = []
+    served: list[tuple[Settings, Holder]] = []
     import ctxproxy  # noqa: PLC0415
 
-    monkeypatch.setattr(ctxproxy, "wiring", SimpleNamespace(serve=served.append), raising=False)
+    monkeypatch.setattr(ctxproxy, "wiring", SimpleNamespace(serve=lambda *given: served.append(given)), raising=False)
     monkeypatch.setitem(sys.modules, "ctxproxy.wiring", ctxproxy.wiring)  # type: ignore[attr-defined]
     (tmp_path / "own.yaml").write_text("listen: {port: 1, host: a}", encoding="utf-8")
     words = ["serve", "--config", str(tmp_path / "own.yaml"), "--port", "0", "--upstream", "demo", "--workers", "1", "--log-level", "debug"]
     assert main(words) == 0
-    (settings,) = served
+    ((settings, holder),) = served
+    assert holder.current() is settings
     assert (settings.listen.host, settings.listen.port, settings.upstream.base_url, settings.log.level) == ("a", 0, "demo", "debug")
     assert settings.origin == tmp_path / "own.yaml"
     assert settings.overrides["upstream.base_url"] == "demo"

@@ -51,7 +51,9 @@ def test_a_missing_variable_is_told_with_the_key_that_wants_it(tmp_path: Path) -
 def test_every_key_has_a_variable_that_leads_back_to_it(tmp_path: Path, row: object) -> None:
     path, default = row.path, row.default  # type: ignore[attr-defined]
     assert path_of(variable_of(path)) == path
-    assert from_environment(tmp_path, {variable_of(path): default.strip('"')}) == Settings(origin=tmp_path / "config.yaml")
+    assert from_environment(tmp_path, {variable_of(path): "" if path.endswith(("api_key", "token")) else default}) == Settings(
+        origin=tmp_path / "config.yaml"
+    )
 
 
 @pytest.mark.parametrize(
@@ -74,6 +76,8 @@ def test_every_key_has_a_variable_that_leads_back_to_it(tmp_path: Path, row: obj
         ("MEMORY__PRELOAD__CHUNKS", "0", lambda s: s.memory.preload.chunks == 0),
         ("ADMIN__TOKEN", "12345", lambda s: s.admin.token == "12345"),
         ("ADMIN__TOKEN", "a#b:'c", lambda s: s.admin.token == "a#b:'c"),
+        ("SUMMARIZER__API_KEY", "", lambda s: s.summarizer.api_key is None),
+        ("SUMMARIZER__MODEL", "[1", lambda s: s.summarizer.model == "[1"),
         ("SUMMARIZER__MODEL", "1.5", lambda s: s.summarizer.model == "1.5"),
     ],
 )

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ctxproxy.config.load import load
-from ctxproxy.config.reload import Refused, Reloaded, SettingsHolder
+from ctxproxy.config.reload import Holder, Refused, Reloaded
 
 
 class Scene:
@@ -18,11 +18,11 @@ class Scene:
         self.path = path
         self.said: list[Reloaded | Refused] = []
         path.write_text("log: {level: debug}", encoding="utf-8")
-        self.holder = SettingsHolder(load(path, {}, {"listen.port": 7}), {}, self.said.append)
+        self.holder = Holder(load(path, {}, {"listen.port": 7}), {})
 
     def write(self, text: str) -> None:
         self.path.write_text(text, encoding="utf-8")
-        self.holder.reload()
+        self.said.append(self.holder.reload())
 
 
 @pytest.fixture
@@ -48,9 +48,9 @@ def test_wrong_ones_leave_the_old_in_force_and_say_so(scene: Scene) -> None:
 def test_a_file_that_is_gone_leaves_the_old_in_force(scene: Scene) -> None:
     before = scene.holder.current()
     scene.path.unlink()
-    scene.holder.reload()
+    said = scene.holder.reload()
     assert scene.holder.current() is before
-    assert isinstance(scene.said[0], Refused)
+    assert isinstance(said, Refused)
 
 
 def test_a_mended_file_is_taken_after_a_wrong_one(scene: Scene) -> None:
@@ -75,8 +75,8 @@ def test_the_command_line_still_goes_first(scene: Scene) -> None:
 async def test_the_hangup_signal_reloads(scene: Scene) -> None:
     loop = asyncio.get_running_loop()
     heard = asyncio.Event()
-    holder = SettingsHolder(scene.holder.current(), {}, lambda _: heard.set())
-    holder.listen(loop)
+    holder = Holder(scene.holder.current(), {})
+    holder.on_hangup(loop, lambda _: heard.set())
     try:
         scene.path.write_text("log: {level: error}", encoding="utf-8")
         os.kill(os.getpid(), signal.SIGHUP)

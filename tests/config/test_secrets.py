@@ -28,6 +28,7 @@ WRONG = {
     "twice": f"admin: {{token: {SECRET}, token: {SECRET}}}",
     "broken": f"admin: {{token: '{SECRET}",
     "tag": f"admin: {{token: !x {SECRET}}}",
+    "taken for the address": f"upstream: {{base_url: {SECRET}}}",
     "address": f"upstream: {{base_url: 'ftp://u:{SECRET}@host'}}",
     "beside another fault": f"admin: {{token: {SECRET}, x: 1}}",
 }

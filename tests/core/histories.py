@@ -14,7 +14,8 @@ from ctxproxy.core.transcript import Entry, Transcript
 
 PNG = "data:image/png;base64," + "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk" * 20
 FILLER = "plain filler words about nothing at all "
-SPICE = ["", " ", "ok", "错误", "中文没有空格的一段话", "👩‍👩‍👧‍👦🏳️‍🌈👍🏽", "é", "\x1b[31mred\x1b[0m", "\ud83c", "\u2028", "{", '"', "\\", "\r\n", "Error: boom"]
+SPICE = ["", " ", "ok", "错误", "中文没有空格的一段话", "👩‍👩‍👧‍👦🏳️‍🌈👍🏽", "é", "\x1b[31mred\x1b[0m", "\ud83c", "\u2028", "{", '"', "\\", "\r\n"]
+SPICE += ["Error: boom", "plain words here", "1250.75", "```py\n    x = 1\n```"]
 
 
 def count_text(text: str) -> int:
@@ -27,6 +28,7 @@ def count(message: Message) -> int:
     """Tokens of a message: its texts, arguments and thinking, 4 for the frame, 300 for a media part."""
     tokens = 4 + count_text(text_of(message)) + sum(count_text(c.name + c.arguments) for c in tool_calls(message))
     parts = message.content if isinstance(message.content, list) else []
+    parts = [part for part in parts if isinstance(part, dict)]
     media = sum(300 for part in parts if part.get("type") in ("image_url", "input_audio", "file"))
     return tokens + media + sum(count_text(part.get("thinking", "")) for part in parts)
 
@@ -81,15 +83,19 @@ def talk(turns: int, words: int = 6) -> list[Message]:
 
 
 # ---------------------------------------------------------------- strategies
-pieces = st.lists(st.one_of(st.sampled_from(SPICE), st.text(max_size=12)), max_size=6).map("".join)
-long_texts = st.builds(lambda piece, n, sep, end: (piece + sep) * n + end, pieces, st.integers(1, 400), st.sampled_from(["", "\n", " ", FILLER]), pieces)
+pieces = st.lists(st.sampled_from(SPICE), max_size=5).map("".join) | st.text(max_size=12)
+separators = st.sampled_from(["", "\n", " ", FILLER])
+long_texts = st.builds(lambda piece, n, sep, end: (piece + sep) * n + end, pieces, st.sampled_from([3, 40, 90, 300]), separators, pieces)
+huge_texts = st.just("row 17 | ok | 2024-01-01\n" * 4000)
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | pieces,
     lambda inner: st.lists(inner, max_size=6) | st.dictionaries(st.text(max_size=5), inner, max_size=4),
     max_leaves=12,
 )
-json_texts = st.builds(lambda value, n: json.dumps({"rows": [value] * n, "total": n}), json_values, st.integers(1, 60))
-texts = st.one_of(pieces, long_texts, json_texts, st.just(PNG))
+deep_json_texts = st.builds(lambda value, n: json.dumps({"rows": [value] * n, "total": n}), json_values, st.integers(1, 60))
+rows = st.sampled_from([None, 1.5, "字", "a \ud83c b", {"id": 1, "name": 'a "quoted" {row}', "tags": ["x", None]}, [[1], {}], {"error": "failed"}])
+json_texts = st.builds(lambda row, n: json.dumps({"rows": [row] * n, "total": n}), rows, st.sampled_from([1, 5, 60]))
+texts = st.one_of(pieces, long_texts, json_texts, huge_texts, st.just(PNG))
 
 
 def _text_part(text: str) -> dict[str, Any]:

@@ -33,7 +33,7 @@ def test_kept_pieces_are_in_order_fit_the_room_and_hold_what_is_noteworthy_if_it
 
 
 def test_beginning_and_end_and_the_noteworthy_middle_are_kept() -> None:
-    assert select([10] * 100, lambda at: at == 50, 120, 20) == [0, 1, 2, 3, 50, 98, 99]
+    assert select([10] * 100, lambda at: at == 50, 120, 20) == [0, 1, 2, 3, 4, 50, 98, 99]
 
 
 def test_without_noteworthy_pieces_the_beginning_gets_the_rest() -> None:

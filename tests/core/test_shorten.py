@@ -108,7 +108,7 @@ def test_very_long_json_is_not_parsed() -> None:
 
 def test_without_room_only_notices_are_left() -> None:
     assert shorten("word " * 100, 0, "en", BANNER) == BANNER + "\n[500 of 500 characters omitted]"
-    assert shorten("a\nb\n" * 100, 0, "zh") == "[此处省略 401 行，共 401 行]"
+    assert shorten("a\nb\n" * 100, 0, "zh") == "[此处省略 201 行，共 201 行]"
 
 
 def test_a_line_that_cannot_be_parted_stays() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ctxproxy.core.shorten import shorten
 from ctxproxy.core.shorten_json import shorten_json
-from tests.core.histories import json_texts
+from tests.core.histories import deep_json_texts
 
 ROW = {"id": 1, "name": 'row with a quoted " name, and {braces}'}
 
@@ -70,6 +70,14 @@ def test_blanks_and_escapes_are_those_of_the_original() -> None:
     assert ',"n":1}' in short(value, 300, separators=(",", ":"), ensure_ascii=False)
 
 
+def test_our_notices_are_readable_where_the_original_escapes() -> None:
+    out = shorten_json(json.dumps(["字"] * 500), 300, "zh", shorten, "[已压缩: x]")
+    assert out is not None
+    assert "\\u5b57" in out
+    assert "[此处省略" in out
+    assert "[已压缩: x]" in out
+
+
 def test_the_banner_is_a_member_or_an_item() -> None:
     assert json.loads(short({"a": "x " * 300}, 300, "BANNER"))["[note]"] == "BANNER"
     assert json.loads(short(["x " * 300], 300, "BANNER"))[0] == "BANNER"
@@ -88,11 +96,15 @@ def test_what_is_no_object_or_array_is_refused(text: str) -> None:
 
 def test_what_cannot_get_that_short_is_refused() -> None:
     assert shorten_json(json.dumps({"key": "word " * 100}), 10, "en", shorten) is None
-    assert shorten_json(json.dumps([10**200]), 50, "en", shorten) is None
+    assert shorten_json(json.dumps({"key" * 30: "word"}), 20, "en", shorten) is None
+
+
+def test_an_item_that_cannot_be_cut_is_left_out_with_a_notice() -> None:
+    assert shorten_json(json.dumps([10**200]), 50, "en", shorten) == '["[1 of 1 items omitted]"]'
 
 
 @settings(max_examples=60, deadline=None)
-@given(json_texts, st.integers(100, 2000))
+@given(deep_json_texts, st.integers(100, 2000))
 def test_the_outcome_is_json_in_its_room_or_none(text: str, room: int) -> None:
     out = shorten_json(text, room, "zh", shorten)
     if out is not None:

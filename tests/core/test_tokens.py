@@ -66,7 +66,7 @@ MESSAGES = [
     ({"role": "assistant", "content": [{"type": "refusal", "refusal": "no way"}]}, 2),
     ({"role": "user", "content": ["one", 7, None, {"type": "text", "text": None}]}, 1 + 3),
     ({"role": "user", "content": [{"type": "strange", "inner": {"deep": ["one", "two three"]}, "id": "call it"}]}, 3),
-    ({"role": "user", "content": [{"type": "strange", "blob": "data:x/y;base64,AAAA AAAA"}] + [{"type": "text", "text": "x" * 900}]}, 767),
+    ({"role": "user", "content": [{"type": "strange", "blob": "data:x/y;base64,AAAA AAAA"}, {"type": "text", "text": "x" * 900}]}, 767),
     ({"role": "assistant", "content": [{"type": "thinking", "thinking": "a b", "signature": "s s s s"}]}, 2),
     ({"role": "assistant", "content": None, "reasoning_content": "a b c", "reasoning": "a b c", "reasoning_details": [{"text": "a b c"}]}, 3),
     ({"role": "assistant", "content": None, "thinking_blocks": [{"thinking": "a b c", "signature": "s s s s s"}]}, 3),

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 
 from ctxproxy.core import frames
 from ctxproxy.core.backgrounds import Room, background_of
-from ctxproxy.core.messages import Message, Tip
+from ctxproxy.core.messages import Tip
 from ctxproxy.core.policy import Fraction
 from ctxproxy.core.records import Summary
 from ctxproxy.core.stages.base import Context, Stage, register
-from ctxproxy.core.stretches import Stretch, last_tip, oldest_stretch
+from ctxproxy.core.stretches import Stretch, bridged, framed, last_tip, oldest_stretch
 from ctxproxy.core.transcript import Edit, Fold, Span, Transcript
 
 
@@ -33,9 +33,11 @@ class Summarize(Stage, frozen=True, forbid_unknown_fields=True):
         background = background_of(covered, newer, ready, context.pins, room, context.count_text, context.language)
         wants = stretch.tip if newer and context.summarizer == "llm" else ""
         text = frames.frame_text(background, context.language)
-        yield Fold(spans[0], _framed(transcript, spans[0], text, context), "summary", wants)
-        for span in spans[1:]:
-            yield Fold(span, _bridged(transcript, span, context), "in the summary", wants)
+        main = max(spans, key=lambda span: sum(entry.tokens for entry in transcript.entries[span.start : span.end]))
+        yield Fold(main, framed(transcript, main, text, context.language), "summary", wants)
+        for span in spans:
+            if span != main:
+                yield Fold(span, bridged(transcript, span, context.language, later=span > main), "told in the summary", wants)
 
     def cut_tip(self, transcript: Transcript, context: Context) -> Tip:
         """The tip up to which a summary would be wanted if the prompt had to shrink now; "" if none."""
@@ -43,7 +45,10 @@ class Summarize(Stage, frozen=True, forbid_unknown_fields=True):
         return stretch.tip if stretch else ""
 
     def _stretch(self, transcript: Transcript, context: Context) -> Stretch | None:
-        return oldest_stretch(transcript, context.keep_recent_turns, context.target - self._room(context).total)
+        """The stretch that gives way, if there is anything in it but what this stage has put there before."""
+        stretch = oldest_stretch(transcript, context.keep_recent_turns, context.target - self._room(context).total)
+        inside = (transcript.entries[i] for span in stretch.spans for i in range(*span)) if stretch else ()
+        return stretch if any(entry.origin != "inserted" or entry.stage != self.name for entry in inside) else None
 
     def _room(self, context: Context) -> Room:
         words = int(self.keep_user_share * context.limit)
@@ -66,35 +71,3 @@ def _ready(transcript: Transcript, stretch: Stretch, context: Context) -> tuple[
 
 def _upto(spans: Sequence[Span], end: int) -> tuple[Span, ...]:
     return tuple(Span(span.start, min(span.end, end)) for span in spans if span.start < end)
-
-
-def _role(transcript: Transcript, at: int) -> str:
-    return transcript.entries[at].message.role if 0 <= at < len(transcript.entries) else ""
-
-
-def _framed(transcript: Transcript, span: Span, text: str, context: Context) -> tuple[Message, ...]:
-    """The frame so that roles still alternate with its neighbours, whatever they are."""
-    before, after = _role(transcript, span.start - 1), _role(transcript, span.end)
-    frame = frames.said("assistant" if before == "user" else "user", text)
-    if before != "user":
-        return (frame, frames.acknowledgement(context.language)) if after == "user" else (frame,)
-    if after == "assistant":
-        return _carried(transcript, span, text, context) or (frame, frames.gap("user", context.language))
-    return (frame,)
-
-
-def _bridged(transcript: Transcript, span: Span, context: Context) -> tuple[Message, ...]:
-    """What stands in place of a further span: nothing, or as little as keeps the roles in turn."""
-    before, after = _role(transcript, span.start - 1), _role(transcript, span.end)
-    if before == "user" and after == "assistant":
-        return _carried(transcript, span, frames.WORDINGS[context.language].steps, context)
-    if before == after and before in ("user", "assistant"):
-        return (frames.gap("assistant" if before == "user" else "user", context.language),)
-    return ()
-
-
-def _carried(transcript: Transcript, span: Span, text: str, context: Context) -> tuple[Message, ...]:
-    """The last group of a span, shortened, with a text in it; () if it is no assistant's."""
-    group = next(group for group in reversed(transcript.groups) if group.end <= span.end)
-    messages = [entry.message for entry in transcript.entries[group.start : group.end]]
-    return frames.carried(messages, text, context.language) if messages[0].role == "assistant" else ()

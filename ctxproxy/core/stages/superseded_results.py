@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from ctxproxy.core import jsontext
 from ctxproxy.core.exchanges import Exchange, exchanges, may_edit
-from ctxproxy.core.markers import superseded_topic
+from ctxproxy.core.markers import PATH_ARGUMENTS, superseded_topic
 from ctxproxy.core.messages import ToolCall, text_of
 from ctxproxy.core.policy import Count
 from ctxproxy.core.rewrites import marked
@@ -16,7 +16,6 @@ from ctxproxy.core.selection import is_noteworthy
 from ctxproxy.core.stages.base import Context, Stage, register
 from ctxproxy.core.transcript import Edit, Replace, Transcript
 
-PATHS = ("path", "file_path", "filepath", "absolute_path", "filename", "file", "target_file", "url", "uri")
 WRITES = re.compile(r"(?i)(?:^|[_.-])(?:write|create|overwrite|save|put)|^(?:write|create|save)")
 """Tools that set a file's whole content; an edit or a patch leaves the rest as the earlier read showed it."""
 
@@ -64,7 +63,7 @@ def _subject(call: ToolCall) -> _Subject:
     if not isinstance(arguments, dict) or not arguments:
         return _Subject(None)
     same = call.name.encode("utf-8", "surrogatepass") + b"\0" + jsontext.canonical(arguments)
-    path = next((arguments[key] for key in PATHS if isinstance(arguments.get(key), str) and arguments[key]), None)
+    path = next((arguments[key] for key in PATH_ARGUMENTS if isinstance(arguments.get(key), str) and arguments[key]), None)
     if path is None:
         return _Subject(same)
     writes = path if WRITES.search(call.name) and len(arguments) > 1 else ""

@@ -2,13 +2,20 @@
 SELECT id FROM sessions WHERE name = :name AND tenant = :tenant;
 
 -- name: open_session
-INSERT INTO sessions (tenant, name, tip, manner, frame, system, created, last_used, requests, tokens_in, tokens_sent, compactions)
-VALUES (:tenant, :name, '', :manner, :frame, coalesce(:system, :none), :now, :now, 0, 0, 0, 0)
+INSERT INTO sessions (
+    tenant, name, tip, manner, frame, system, model, profile, fixed_tokens,
+    created, last_used, requests, tokens_in, tokens_sent, compactions
+) VALUES (
+    :tenant, :name, '', :manner, :frame, coalesce(:system, :no_system), coalesce(:model, x''), :profile, :fixed_tokens, :now, :now, 0, 0, 0, 0
+)
 ON CONFLICT (name, tenant) DO UPDATE SET
     last_used = :now,
     manner = CASE :manner WHEN 'unknown' THEN manner ELSE :manner END,
     frame = CASE frame WHEN '' THEN :frame ELSE frame END,
-    system = coalesce(:system, system);
+    system = coalesce(:system, system),
+    model = coalesce(:model, model),
+    profile = CASE WHEN :model IS NULL THEN profile ELSE :profile END,
+    fixed_tokens = CASE WHEN :model IS NULL THEN fixed_tokens ELSE :fixed_tokens END;
 
 -- name: move_tip
 UPDATE sessions SET tip = :to WHERE id = :session AND (:expected IS NULL OR tip = :expected);

@@ -1,0 +1,40 @@
+"""The program's log: one line an event to standard error, as text or JSON; no message text, no credential."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import sys
+from datetime import UTC, datetime
+from typing import Literal
+
+CREDENTIAL = re.compile(r"(?i)(bearer\s+|\b(?:sk|pk|rk|xai|gsk|key)-)[\w.~+/=-]{4,}")
+"""What looks like a key, wherever it comes from: an upstream's words may repeat one."""
+
+
+class _Text(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return without_credentials(super().format(record))
+
+
+class _Json(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        when = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        line: dict[str, object] = {"time": when, "level": record.levelname.lower(), "logger": record.name, "message": record.getMessage()}
+        if record.exc_info:
+            line["traceback"] = self.formatException(record.exc_info)
+        return without_credentials(json.dumps(line, ensure_ascii=False))
+
+
+def without_credentials(text: str) -> str:
+    """The text with everything that looks like a key masked."""
+    return CREDENTIAL.sub(lambda found: found[1] + "***", text)
+
+
+def set_up(level: str, form: Literal["text", "json"]) -> None:
+    """Send the program's log to standard error; libraries are heard from warnings on, since their debug lines hold headers."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_Json() if form == "json" else _Text("%(asctime)s %(levelname)s %(message)s"))
+    logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
+    logging.getLogger("ctxproxy").setLevel(level.upper())

@@ -1,0 +1,117 @@
+"""Who writes which summary: one call per tip at a time, none for a while after a failure, and where the result is kept."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from aiohttp import web
+
+from ctxproxy.config.schema import Settings
+from ctxproxy.core.effects import PutSummary
+from ctxproxy.core.language import language_of
+from ctxproxy.core.messages import Tip
+from ctxproxy.core.plan import Situation
+from ctxproxy.core.policy import SummarizerPolicy
+from ctxproxy.core.records import SessionKey, Summary
+from ctxproxy.core.summaries import Need
+from ctxproxy.errors import StoreUnavailable
+from ctxproxy.ports import Headers, Store, Tokenizer, Upstream
+from ctxproxy.proxy.identify import CREDENTIAL_HEADERS, Target
+from ctxproxy.proxy.metrics import Metrics
+from ctxproxy.proxy.summarizer import Summarizer, Writer
+from ctxproxy.proxy.tasks import Tasks
+
+log = logging.getLogger("ctxproxy")
+PAUSE_AFTER_FAILURE_S = 60.0
+"""How long a session's summarizer is left alone after it has failed: one that is down stays down for longer than a turn."""
+READ_AGAIN_CALLS = 3
+"""How many windows' worth of originals are read again; of a longer history, an earlier summary stands for the beginning."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """By whom and where a summary is written for a request: the configured summarizer, else the request's own upstream, model and credential."""
+
+    base_url: str
+    model: str
+    credentials: Headers
+    window_tokens: int
+    tokenizer: Tokenizer
+    timeout_s: float
+
+
+class SummaryDesk:
+    """Writes summaries; `write` may be called for the same one many times at once, and asks once."""
+
+    def __init__(self, store: Store, upstream: Callable[[str], Upstream], metrics: Metrics, tasks: Tasks) -> None:
+        self._store = store
+        self._upstream = upstream
+        self._metrics = metrics
+        self._tasks = tasks
+        self._writing: dict[tuple[SessionKey | None, Tip], asyncio.Task[Summary | None]] = {}
+        self._failed_at: dict[SessionKey, float] = {}
+
+    async def write(self, key: SessionKey | None, need: Need, asked: Asked) -> Summary | None:
+        """The summary, kept in the store if there is a session; None if it cannot be had. Never raises but for cancellation."""
+        if key is not None and time.monotonic() - self._failed_at.get(key, -PAUSE_AFTER_FAILURE_S) < PAUSE_AFTER_FAILURE_S:
+            return None
+        at = (key, need.tip)
+        running = self._writing.get(at) if key is not None else None
+        if running is None:
+            running = self._tasks.start(self._write(key, need, asked), "summary")
+            self._writing[at] = running
+            running.add_done_callback(lambda _: self._writing.pop(at, None))
+        return await asyncio.shield(running)
+
+    async def _write(self, key: SessionKey | None, need: Need, asked: Asked) -> Summary | None:
+        writer = Writer(self._upstream(asked.base_url), asked.base_url, asked.model, asked.window_tokens, asked.credentials)
+        summary = await Summarizer(asked.timeout_s).make(need, writer, asked.tokenizer.count)
+        self._metrics.summaries.labels("failed" if summary is None else "made").inc()
+        if key is None:
+            return summary
+        if summary is None:
+            self._failed_at[key] = time.monotonic()
+            return None
+        self._failed_at.pop(key, None)
+        try:
+            await self._store.apply([PutSummary(key, summary)])
+        except StoreUnavailable as error:
+            log.warning("could not write a summary of session %s to the store: %s", key.id, error.message)
+        return summary
+
+
+def asked_for(request: web.Request, settings: Settings, target: Target, model: str, window_tokens: int, tokenizer: Tokenizer) -> Asked:
+    """How a summary is asked for on behalf of a request; credentials stay in memory."""
+    own = settings.summarizer
+    if own.base_url or own.api_key:
+        credentials: list[tuple[str, str]] = [("Authorization", f"Bearer {own.api_key}")] if own.api_key else []
+    else:
+        credentials = [(name, request.headers[name]) for name in CREDENTIAL_HEADERS if request.headers.get(name)]
+        if not credentials and target.api_key:
+            credentials = [("Authorization", f"Bearer {target.api_key}")]
+    return Asked(own.base_url or target.base_url, own.model or model, credentials, window_tokens, tokenizer, own.timeout_s)
+
+
+def need_of(situation: Situation, tip: Tip, policy: SummarizerPolicy, window_tokens: int) -> Need:
+    """What has to be summarized: the originals up to a tip, or, if they are too many to be read again, those after an earlier summary."""
+    at = situation.reconciled.tips.index(tip) + 1
+    previous, start = None, 0
+    if sum(situation.counts[:at]) > READ_AGAIN_CALLS * window_tokens:
+        places = {t: n for n, t in enumerate(situation.reconciled.tips[:at])}
+        ready = [s for s in situation.summaries if s.kind == "llm" and s.tip in places]
+        previous = max(ready, key=lambda s: places[s.tip], default=None)
+        start = places[previous.tip] + 1 if previous else 0
+    messages = situation.reconciled.history[start:at]
+    language = language_of(situation.reconciled.history) if policy.language == "auto" else policy.language
+    most = min(policy.max_tokens, max(situation.budget.limit // 4, 64))
+    kept = tuple(m for m, t in zip(messages, situation.reconciled.tips[start:at], strict=True) if t not in situation.forgotten)
+    return Need(tip, kept, language, most, previous, situation.since, situation.now)
+
+
+def informed(situation: Situation, summary: Summary) -> Situation:
+    """The situation with one more summary ready."""
+    return replace(situation, summaries=[*situation.summaries, summary])
