@@ -146,7 +146,7 @@ async def running_state(settings: Callable[[], Settings]) -> AsyncIterator[State
         metrics=metrics,
     )
     await state.windows.load()
-    tasks.start(asyncio.to_thread(known.get, "", first), "load the encodings")
+    await asyncio.to_thread(known.get, "", first)  # before the first request, which would wait for it; "" has both encodings
     try:
         yield state
     finally:

@@ -432,7 +432,7 @@ def test_the_pieces_of_a_stream_join_to_the_text(text: str) -> None:
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
 def test_every_planted_fact_is_said_once_and_found_by_its_question(lang: Lang) -> None:
-    planted = [user(turn.text) for turn in turns(lang, 8)][:4]
+    planted = [user(text) for text in turns(lang, 8)][:4]
     for fact in FACTS[lang]:
         assert sum(fact.said in message["content"] for message in planted) == 1
         assert fact.value not in fact.asked
@@ -441,13 +441,12 @@ def test_every_planted_fact_is_said_once_and_found_by_its_question(lang: Lang) -
 
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
-def test_the_conversation_uses_every_tool_and_the_small_window_once(lang: Lang) -> None:
+def test_the_conversation_uses_every_tool_and_gets_long_results(lang: Lang) -> None:
     script = list(turns(lang, 64))
-    assert sum(turn.small for turn in script) == 1
-    called = [call for turn in script for call in replied([user(turn.text)], tools=list(TOOLS)).calls]
+    called = [call for text in script for call in replied([user(text)], tools=list(TOOLS)).calls]
     assert {call.name for call in called} == {"read_file", "search_logs", "run_tests"}
     assert all(len(result_of(call.name, call.arguments, 5)) > 800 for call in called)
-    assert len({turn.text for turn in script}) > 20
+    assert len(set(script)) > 20
 
 
 needs_wiring = pytest.mark.skipif(importlib.util.find_spec("ctxproxy.wiring") is None, reason="the proxy cannot be started yet")
@@ -457,7 +456,7 @@ needs_wiring = pytest.mark.skipif(importlib.util.find_spec("ctxproxy.wiring") is
 @pytest.mark.parametrize("lang", ["en", "zh"])
 def test_the_demo_shows_what_is_sent_and_what_is_still_known(lang: Lang) -> None:
     environment = {**os.environ, "PYTHONUTF8": "1"}
-    command = [sys.executable, "-m", "ctxproxy", "demo", "--fast", "--turns", "40", "--lang", lang]
+    command = [sys.executable, "-m", "ctxproxy", "demo", "--fast", "--turns", "30", "--lang", lang]
     done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", env=environment, timeout=110, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     known = re.search(r"known +(\d) of 8 facts .*\((\d) of 8", done.stdout)

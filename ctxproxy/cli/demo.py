@@ -31,6 +31,9 @@ START_S = 30.0
 STOP_S = 10.0
 PAUSE_S = 0.15
 """Between two turns, so that a person can follow."""
+SMALL = "demo-small"
+SMALL_WINDOW_TOKENS = 2048
+"""The built-in model's second one: with it, an overflow is shown."""
 SHOWN_ENTRIES = 5
 SHOWN_CHARS = 100
 """Of what the admin API tells."""
@@ -58,13 +61,15 @@ class Tally:
     requests: int = 0
     tokens_in: int = 0
     tokens_sent: int = 0
+    last_sent: int = 0
     rescued: int = 0
     actions: dict[str, int] = field(default_factory=dict)
 
     def add(self, headers: Mapping[str, str]) -> None:
         self.requests += 1
         self.tokens_in += _number(headers, "tokens-in")
-        self.tokens_sent += _number(headers, "tokens-sent")
+        self.last_sent = _number(headers, "tokens-sent")
+        self.tokens_sent += self.last_sent
         self.rescued += _number(headers, "attempts") > 1
         for action in _context(headers, "actions").split(","):
             name, _, times = action.strip().partition("=")
@@ -88,8 +93,9 @@ def run(arguments: argparse.Namespace) -> int:
         talk = Conversation(url, arguments.lang)
         print(f"A proxy at {url}, upstream demo, prompt budget {arguments.budget} tokens.\n")
         print(_line("turn", "in", "sent", "budget", "tries", "window", "actions"))
-        for number, turn in enumerate(turns(arguments.lang, arguments.turns), 1):
-            talk.say(f"{number}", turn.text, model="demo-small" if turn.small else "demo")
+        for number, text in enumerate(turns(arguments.lang, arguments.turns), 1):
+            late = number > arguments.turns * 2 // 3
+            talk.say(f"{number}", text, model=SMALL if late and talk.would_overflow else "demo")
             if not arguments.fast:
                 time.sleep(PAUSE_S)
         _report(talk, AdminClient(url, token), arguments.budget)
@@ -104,6 +110,11 @@ class Conversation:
         self.lang = lang
         self.tally = Tally()
         self.messages: list[dict[str, Any]] = [{"role": "system", "content": SYSTEM[lang]}]
+
+    @property
+    def would_overflow(self) -> bool:
+        """Whether the prompt is too long for the model with the small window, and no overflow has been seen yet."""
+        return self.tally.rescued == 0 and self.tally.last_sent > SMALL_WINDOW_TOKENS
 
     def say(self, label: str, text: str, *, model: str = "demo") -> str:
         """One turn: the user's text, tool calls and results as long as the model calls; the answer's text."""
@@ -150,7 +161,7 @@ def _report(talk: Conversation, admin: AdminClient, budget: int) -> None:
     print(f"unmanaged        the whole conversation sent as it is: {unmanaged}")
     print(f"prompt tokens    {tally.tokens_in:,} in, {tally.tokens_sent:,} sent over {tally.requests} requests: {saved:.0%} saved")
     print(f"actions          {', '.join(f'{name} {times}' for name, times in sorted(tally.actions.items())) or 'none'}")
-    print(f"overflows        {tally.rescued} rescued: the upstream had refused, the client has not seen it")
+    print(f"overflows        {tally.rescued} rescued" + (": the upstream refused, the client did not see it" if tally.rescued else ""))
     for line in _from_admin(admin, facts[0].value):
         print(line)
 
@@ -172,7 +183,11 @@ def _without_proxy(talk: Conversation, history: Sequence[Mapping[str, Any]], que
 
 def _from_admin(admin: AdminClient, phrase: str) -> Iterator[str]:
     """What the admin API knows of the session, of the windows and of where a phrase went, as far as it answers."""
-    calls = (("session", f"sessions/{SESSION}", {}), ("windows", "models", {}), (f"why {phrase}", f"sessions/{SESSION}/why", {"text": phrase}))
+    calls: tuple[tuple[str, str, dict[str, str | int | None]], ...] = (
+        ("session", f"sessions/{SESSION}", {}),
+        ("windows", "models", {}),
+        (f"why {phrase}", f"sessions/{SESSION}/why", {"text": phrase}),
+    )
     for title, path, query in calls:
         try:
             told = admin.call("GET", path, query=query)

@@ -18,13 +18,6 @@ class Fact(NamedTuple):
     value: str
 
 
-class Turn(NamedTuple):
-    """What the user says; `small` asks the model with the small window."""
-
-    text: str
-    small: bool = False
-
-
 FACTS: Mapping[Lang, tuple[Fact, ...]] = MappingProxyType(
     {
         "en": (
@@ -94,15 +87,12 @@ TOOLS: tuple[dict[str, Any], ...] = tuple(
 )
 
 
-def turns(lang: Lang, count: int) -> Iterator[Turn]:
-    """The user's texts: facts first, two a turn, then work, one of it for the model with the small window."""
+def turns(lang: Lang, count: int) -> Iterator[str]:
+    """The user's texts: facts first, two a turn, then work."""
     facts = FACTS[lang]
     planted = [" ".join(fact.said for fact in facts[at : at + 2]) for at in range(0, len(facts), 2)]
     for number in range(count):
-        if number < len(planted):
-            yield Turn(_REMEMBER[lang].format(planted[number]))
-        else:
-            yield Turn(_work(lang, number), small=number == max(count * 2 // 3, len(planted)))
+        yield _REMEMBER[lang].format(planted[number]) if number < len(planted) else _work(lang, number)
 
 
 def _work(lang: Lang, number: int) -> str:

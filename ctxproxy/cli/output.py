@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+
+TIMES = frozenset({"created", "last_used", "time", "when"})
+"""The names under which the admin API gives points in time, as seconds since 1970."""
 
 
 def as_json(value: object) -> str:
@@ -29,11 +33,13 @@ def table(entries: Iterable[Mapping[str, object]]) -> str:
     """The entries' plain values as aligned columns under their names; "" for no entries."""
     rows = list(entries)
     names = [name for name in dict.fromkeys(key for row in rows for key in row) if not any(isinstance(row.get(name), dict | list) for row in rows)]
-    cells = [[name.upper() for name in names], *([_cell(row.get(name)) for name in names] for row in rows)]
+    cells = [[name.upper() for name in names], *([_cell(name, row.get(name)) for name in names] for row in rows)]
     return "\n".join(_aligned(cells)) if rows else ""
 
 
-def _cell(value: object) -> str:
+def _cell(name: str, value: object) -> str:
+    if name in TIMES and isinstance(value, int | float):
+        return datetime.fromtimestamp(value).astimezone().isoformat(" ", "seconds")
     text = "-" if value is None else f"{value:.2f}" if isinstance(value, float) else str(value)
     return text if len(text) <= 60 else text[:59] + "…"
 

@@ -217,7 +217,7 @@ def _clamp(verdict: Verdict, facts: Attempt) -> int | None:
     if prompt > limit * MAX_PROMPT_SHARE_FOR_CLAMP or prompt + asked < limit:
         return None
     room = limit - prompt - max(MIN_CLAMP_MARGIN_TOKENS, int(limit * CLAMP_MARGIN))
-    return room if 1 <= room < asked else None
+    return room if 1 <= room < min(asked, facts.max_tokens or asked) else None
 
 
 def _prompt_as_upstream_counts(verdict: Verdict, facts: Attempt) -> int:

@@ -10,8 +10,8 @@ from ctxproxy.core.messages import Message, text_of
 
 Language: TypeAlias = Literal["en", "zh"]
 
-SAMPLE_CHARS = 4_000
-"""Of each message; a pasted book says no more of the language than its first page."""
+SAMPLE_CHARS = 300
+"""Of the first and of the last line of a message: there people say what they want; what they paste stands between."""
 HAN = re.compile("[\u3400-\u9fff]")
 KANA = re.compile("[\u3040-\u30ff]")
 WORD_CHARS = 6
@@ -19,14 +19,14 @@ WORD_CHARS = 6
 
 
 def language_of(messages: Iterable[Message]) -> Language:
-    """`zh` if more than half of what user and assistant wrote, code blocks aside, is Chinese; else `en`, Japanese included.
+    """`zh` if more than half of what user and assistant wrote, code and pasted texts aside, is Chinese; else `en`, Japanese included.
 
     Tool results do not count: their language is their program's (anomalyco/opencode#20156 is a Chinese chat summed up in English).
     """
     han = kana = words = 0.0
     for message in messages:
         if message.role in ("user", "assistant"):
-            text = _prose(text_of(message))
+            text = _sample(text_of(message))
             own = len(HAN.findall(text))
             han += own
             kana += len(KANA.findall(text))
@@ -40,5 +40,6 @@ def han_share(text: str) -> float:
     return han / (han + (len(text) - han) / WORD_CHARS) if han else 0.0
 
 
-def _prose(text: str) -> str:
-    return "".join(text[:SAMPLE_CHARS].split("```")[::2])
+def _sample(text: str) -> str:
+    lines = "".join(text.split("```")[::2]).strip().split("\n")
+    return lines[0][:SAMPLE_CHARS] + (lines[-1][-SAMPLE_CHARS:] if len(lines) > 1 else "")

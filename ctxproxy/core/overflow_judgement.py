@@ -87,7 +87,7 @@ def _read(statement: Statement) -> Verdict | None:
         return Verdict("output_cap", cap.name, clamp_helps=cap.name != "cap-higher-needed", completion_tokens=figures.completion)
     sign = _overflow_sign(statement)
     verdict = None if sign is None else _overflow(sign, figures)
-    if verdict is not None and (veto is None or verdict.strength >= SURE):
+    if verdict is not None and (veto is None or (verdict.strength >= SURE and verdict.requested_tokens is not None)):
         return verdict
     weaker = veto or next((sign for sign in FIELD_CODES for code in statement.codes if sign.holds_in(folded(code))), None)
     return None if weaker is None else _vetoed(weaker, statement)

@@ -30,8 +30,8 @@ OVERFLOWS = (
     Sign(
         "exceeds-window",
         "overflow",
-        words(EXCEEDS),
-        after=words(WINDOW, r"\bcontext\b"),
+        words(EXCEEDS, r"too (?:long|large|big)"),
+        after=words(WINDOW, r"\bcontext\b(?! cache)"),
         unless=words(r"time|memory|error (?:comput|calculat)"),
         strength=2,
     ),
@@ -66,8 +66,12 @@ OVERFLOWS = (
     Sign(
         "fits-not",
         "overflow",
-        words(r"(?:does not|do not|doesn't|don't|cannot|can't|won't|will not|not|to) (?:\w+ )?fit (?:in|into|within|the|inside)"),
-        before=words(INPUT),
+        words(
+            r"(?:unable to|not able to|cannot|can't|could not|failed to|does not|do not|doesn't|don't|won't|will not) (?:\w+ )?fit\b",
+            r"too \w+ to fit\b",
+        ),
+        after=words(INPUT, WINDOW, "model"),
+        unless=words(_IMAGES_ALONE),
     ),
     Sign("input-range", "overflow", words(r"range of (?:input|prompt) (?:length|tokens) should be")),
     Sign(
@@ -80,6 +84,12 @@ OVERFLOWS = (
         "input-maximum",
         "overflow",
         words(r"max(?:imum)?(?: allowed| number of)? (?:prompt|input)[ _]?(?:length|tokens?|size)(?: (?:is|of))?[ :=(]{0,3}#"),
+    ),
+    Sign(
+        "token-maximum",
+        "overflow",
+        words(r"max(?:imum)?(?: allowed)?(?: number of)? tokens(?: allowed)?(?: is| are|:| of) #"),
+        after=words(r"\bprompt|\binput|\bmessages"),
     ),
     Sign("size-in-tokens", "overflow", words(r"max(?:imum)?(?: request)? size:? (?:is |of )?# tokens")),
     Sign(
@@ -110,7 +120,7 @@ OVERFLOWS = (
         ),
         before=words(INPUT),
         after=words(r"#|max|limit|context|$"),
-        unless=words(r"\btools?\b|\bfunctions?\b|images?\b|character|\bstop\b|temperature|top_[pk]|penalty|logprobs|\bn must"),
+        unless=words(r"\btools?\b|\bfunctions?\b|images?\b|character|\bstop\b|temperature|top_[pk]|penalty|logprobs|\bn must|budget"),
     ),
     Sign(
         "negative-room",

@@ -177,9 +177,9 @@ VETOES = (
         "overload",
         "other",
         words(
-            r"timed? ?out|timeout|overloaded|unavailable|temporarily (?:overloaded|reduced|down)|bad gateway|upstream connect",
+            r"timed? ?out|timeout|deadline exceeded|overloaded|unavailable|temporarily (?:overloaded|reduced|down)|bad gateway|upstream connect",
             r"connection (?:refused|reset|error|closed)|server is busy|is loading|loading model|not loaded|out of memory|\boom\b|internal error",
-            r"unexpectedly stopped",
+            r"unexpectedly stopped|failed to load|more memory|enough memory",
         ),
     ),
 )

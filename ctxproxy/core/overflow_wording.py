@@ -71,7 +71,7 @@ EXCEEDS = (
     r"|go(?:es)? past|>=?)"
 )
 INPUT = r"(?:prompts?|inputs?|messages?|conversations?|history|contexts?|requests?|quer(?:y|ies)|texts?|sequences?|chat|tokens?|contents?|length)"
-LIMIT = r"(?:max\w*|limit\w*|allowed|permitted|supported|supports|capacity|model|threshold|#)"
+LIMIT = r"(?:max\w*|limit\w*|allowed|permitted|supported|supports|capacity|model|threshold|cache|#)"
 OUTPUT = (
     r"(?:max[ _]?(?:completion|output|new|response)?[ _]?tokens(?: to sample)?|maxoutputtokens|maxtokens|num_predict|(?:output|completion|response)"
     r" (?:tokens|length|limit)|maximum tokens you requested|maximum (?:allowed )?(?:number of )?(?:output|completion) tokens|maximum output length)"

@@ -12,8 +12,8 @@ from itertools import accumulate
 
 from ctxproxy.core import frames
 from ctxproxy.core.language import Language
-from ctxproxy.core.messages import Message, Tip
-from ctxproxy.core.transcript import Entry, Span, Transcript, protected
+from ctxproxy.core.messages import SYSTEM_ROLES, Message, Tip
+from ctxproxy.core.transcript import CountMessage, Entry, Span, Transcript, protected
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ def stretch_to(transcript: Transcript, end: int, kept: frozenset[int]) -> Stretc
 
 def framed(transcript: Transcript, span: Span, text: str, language: Language) -> tuple[Message, ...]:
     """What stands in place of a span: a frame of this text, so that roles still alternate with its neighbours, whatever they are."""
-    before, after = _role(transcript, span.start - 1), _role(transcript, span.end)
+    before, after = _neighbours(transcript, span)
     frame = frames.said("assistant" if before == "user" else "user", text)
     if before != "user":
         return (frame, frames.acknowledgement(language)) if after == "user" else (frame,)
@@ -79,18 +79,26 @@ def framed(transcript: Transcript, span: Span, text: str, language: Language) ->
     return (frame,)
 
 
-def bridged(transcript: Transcript, span: Span, language: Language, *, later: bool) -> tuple[Message, ...]:
-    """What stands in place of a span that the frame elsewhere tells of (`later`: this one comes after it): as little as keeps the roles in turn."""
-    before, after = _role(transcript, span.start - 1), _role(transcript, span.end)
+def bridged(transcript: Transcript, span: Span, language: Language, count: CountMessage, room: int, *, later: bool) -> tuple[Message, ...]:
+    """What stands in place of a span that the frame elsewhere tells of: as little as keeps the roles in turn.
+
+    `later`, after the frame, its last group stays in short, if that takes less than `room` tokens.
+    """
+    before, after = _neighbours(transcript, span)
     if later and before == "user" and after == "assistant":
-        return _carried(transcript, span, frames.WORDINGS[language].steps, language)
+        short = _carried(transcript, span, frames.WORDINGS[language].steps, language)
+        return short if sum(map(count, short)) < room else ()
     if before == after and before in ("user", "assistant"):
         return (frames.gap("assistant" if before == "user" else "user", language),)
-    return ()
+    opened_by_user = not before and transcript.entries[span.start].message.role == "user"
+    return (frames.gap("user", language),) if opened_by_user and after == "assistant" else ()
 
 
-def _role(transcript: Transcript, at: int) -> str:
-    return transcript.entries[at].message.role if 0 <= at < len(transcript.entries) else ""
+def _neighbours(transcript: Transcript, span: Span) -> tuple[str, str]:
+    """The roles before and behind a span, system messages not counted; "" where there is none."""
+    roles = [entry.message.role for entry in transcript.entries]
+    before = next((role for role in reversed(roles[: span.start]) if role not in SYSTEM_ROLES), "")
+    return before, next((role for role in roles[span.end :] if role not in SYSTEM_ROLES), "")
 
 
 def _carried(transcript: Transcript, span: Span, text: str, language: Language) -> tuple[Message, ...]:

@@ -84,7 +84,8 @@ class Keeping:
         """The upstream's own count of the prompt calibrates ours, and shows windows larger than believed; pictures tell nothing."""
         caller, plan, model = self._prepared.caller, self._got.plan, self._prepared.chat.model
         origin = caller.target.origin
-        if reply is not None and reply.usage is not None and not any(has_media(m) for m in plan.messages):
+        refused_before = self._got.attempts > 1  # what the refusal stated is surer than what an answer right after it shows
+        if reply is not None and reply.usage is not None and not refused_before and not any(has_media(m) for m in plan.messages):
             counted = round(plan.tokens_sent / self._prepared.factor)
             await self._state.windows.succeeded(origin, model, counted=counted, usage=reply.usage, rules=self._settings.models)
 

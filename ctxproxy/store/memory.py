@@ -23,7 +23,7 @@ from ctxproxy.core.messages import ROOT, Tip
 from ctxproxy.core.records import Checkpoint, Located, Page, Pin, Session, SessionKey, StoredMessage, Summary, Totals, WindowBelief
 from ctxproxy.errors import StoreUnavailable
 from ctxproxy.store.lineage import descendants
-from ctxproxy.store.pages import Place, cursor_of, place_of
+from ctxproxy.store.pages import Place, cursor_of, page_size, place_of
 
 
 @dataclass(slots=True)
@@ -112,7 +112,7 @@ class MemoryStore:
         below = place_of(cursor)
         found = [kept for kept in self._kept.values() if kept.place < below and query in kept.session.key.name]
         found.sort(key=lambda kept: kept.place, reverse=True)
-        page = found[: max(1, limit)]
+        page = found[: page_size(limit)]
         return Page(tuple(kept.session for kept in page), cursor_of(page[-1].place) if len(found) > len(page) else None)
 
     async def find(self, name: str) -> list[Session]:

@@ -33,7 +33,7 @@ def _sqlite_path(url: str) -> Path:
         raise ConfigError(f"store.url: {url} names no file; {POSSIBLE}", param="store.url")
     if "?" in path or "#" in path or "\0" in path:
         raise ConfigError(f"store.url: the path of {url!r} must not hold '?', '#' or NUL; {POSSIBLE}", param="store.url")
-    return Path(path)
+    return Path(path).absolute()
 
 
 def _complaint(url: str) -> str:

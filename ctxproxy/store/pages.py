@@ -1,4 +1,4 @@
-"""The cursor of a page of sessions: where the page before it ended."""
+"""Pages of sessions: how long they are, and the cursor that tells where the one before ended."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ class Place(NamedTuple):
     serial: int
 
 
+MAX_SESSIONS = 1000
 TOP = Place(math.inf, 0)
 
 
@@ -35,3 +36,8 @@ def place_of(cursor: str | None) -> Place:
         return Place(float.fromhex(last_used), int(serial))
     except (ValueError, OverflowError):
         raise BadRequest("the cursor is not one that this list gave", param="cursor") from None
+
+
+def page_size(limit: int) -> int:
+    """How many sessions a page holds that was asked to hold `limit`: 1 to 1000."""
+    return max(1, min(limit, MAX_SESSIONS))

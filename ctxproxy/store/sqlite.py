@@ -13,7 +13,7 @@ from pathlib import Path
 from ctxproxy.core.effects import Effect, Forget
 from ctxproxy.core.messages import Tip
 from ctxproxy.core.records import Checkpoint, Located, Page, Pin, Session, SessionKey, StoredMessage, Summary, Totals, WindowBelief
-from ctxproxy.store.pages import Place, cursor_of, place_of
+from ctxproxy.store.pages import Place, cursor_of, page_size, place_of
 from ctxproxy.store.queries import named_queries
 from ctxproxy.store.rows import (
     Row,
@@ -40,8 +40,6 @@ KNOWN_CHUNKS = (16, 256, 4096)
 LONG_HISTORY = 500
 """Messages from which on making the values would hold the loop up for milliseconds."""
 
-PAGE_MAX = 1000
-
 
 class SqliteStore:
     """`ports.Store` in a file; made by `open`."""
@@ -59,8 +57,14 @@ class SqliteStore:
         the path cannot be our database, StoreUnavailable if it cannot be opened now.
         """
         writer = SqliteWriter(path, on_damage)
+        readers = SqliteReaders(path)
         await writer.start()
-        return cls(writer, SqliteReaders(path))
+        try:
+            await readers.open()
+        except BaseException:
+            await writer.close()
+            raise
+        return cls(writer, readers)
 
     async def session(self, key: SessionKey) -> Session | None:
         rows = await self._rows("session", **key_values(key))
@@ -115,7 +119,7 @@ class SqliteStore:
         return [located_of(row) for row in rows]
 
     async def sessions(self, limit: int, cursor: str | None, query: str) -> Page:
-        size, below = max(1, min(limit, PAGE_MAX)), place_of(cursor)
+        size, below = page_size(limit), place_of(cursor)
         rows = await self._rows("page", last_used=below.last_used, id=below.serial, query=pack(query), limit=size + 1)
         found = [session_of(row) for row in rows[:size]]
         more = len(rows) > size

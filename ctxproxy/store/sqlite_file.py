@@ -27,6 +27,10 @@ APPLICATION_ID = 0x63747870
 BUSY_TIMEOUT_S = 5.0
 """How long a statement waits for another process's lock."""
 
+MAGIC = b"SQLite format 3\0"
+HEADER_BYTES = 100
+"""A database begins with these 16 bytes, in a header of 100 (sqlite.org/fileformat2.html#the_database_header)."""
+
 CHECK_DEADLINE_S = 5.0
 """The check at the opening reads the whole file; one too big for this time is taken as it is."""
 
@@ -149,7 +153,7 @@ def _turn(folder: Path) -> Iterator[None]:
 
 
 def _open_sound(path: Path) -> sqlite3.Connection:
-    _check_size(path)
+    _check_ends(path)
     with contextlib.suppress(FileExistsError):
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))  # conversations are nobody else's to read
     try:
@@ -174,17 +178,30 @@ def _check_all(connection: sqlite3.Connection, path: Path) -> None:
     _check_pages(connection)
 
 
-def _check_size(path: Path) -> None:
-    """SQLite takes a file whose last page is cut for whole and reads zeros there; only an unfinished checkpoint may leave that."""
+def _check_ends(path: Path) -> None:
+    """What must be seen before SQLite opens the file: it deletes the log of what is no database, and takes a cut page for a whole one.
+
+    Only an unfinished checkpoint may leave a page cut; then the log has the whole page.
+    """
     wal = path.with_name(path.name + "-wal")
-    if not path.exists() or (wal.exists() and wal.stat().st_size):
-        return
-    with path.open("rb") as file:
-        head = file.read(100)
-    page_bytes = int.from_bytes(head[16:18], "big")
-    page_bytes = 65536 if page_bytes == 1 else page_bytes
-    if head and (len(head) < 100 or not page_bytes or path.stat().st_size % page_bytes):
+    logged = wal.exists() and wal.stat().st_size > 0
+    head, size = b"", 0
+    if path.exists():
+        with path.open("rb") as file:
+            head = file.read(HEADER_BYTES)
+        size = path.stat().st_size
+    if not size and logged:
+        raise Damaged("the file is empty beside a log that is not")
+    if size and not (head.startswith(MAGIC) and len(head) == HEADER_BYTES):
+        raise Damaged("the file does not begin as a database does")
+    if size and not logged and size % _page_bytes(head):
         raise Damaged("the file ends within a page")
+
+
+def _page_bytes(head: bytes) -> int:
+    """The page size (sqlite.org/fileformat2.html#page_size), where 1 means 65536; 512, which divides all others, if it is not legal."""
+    stated = int.from_bytes(head[16:18], "big")
+    return 65_536 if stated == 1 else max(512, stated)
 
 
 def _check_owner(connection: sqlite3.Connection, path: Path) -> None:

@@ -19,11 +19,20 @@ class SqliteReaders:
     """Reads from a prepared file; each query sees all that was committed before it."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        path = path.absolute()
         self._idle: list[_Reader] = [_Reader(path) for _ in range(READERS)]
         self._all = tuple(self._idle)
         self._free = asyncio.Semaphore(READERS)
         self._closed = False
+
+    async def open(self) -> None:
+        """Open all connections now: on a disk that is full later it could not be done; raises StoreUnavailable."""
+        try:
+            for reader in self._all:
+                await reader.ready()
+        except sqlite3.Error as error:
+            await self.close()
+            raise unavailable(error) from error
 
     async def rows(self, query: str, values: Values) -> list[Row]:
         """All rows of a query; raises StoreUnavailable."""
@@ -44,35 +53,46 @@ class SqliteReaders:
 
 
 class _Reader:
-    """One connection, opened when it is first needed and again after an error or when the file at the path is another one."""
+    """One connection, made anew after an error or when the file at the path is another one."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._connection: aiosqlite.Connection | None = None
         self._opened: FileId | None = None
+        self._suspect = False
 
     async def rows(self, query: str, values: Values) -> list[Row]:
         try:
-            connection = await self._ready()
+            connection = await self.ready()
             return list(await connection.execute_fetchall(query, values))
         except sqlite3.Error as error:
-            if primary_code(error) in BROKEN_CONNECTION:
-                await self.close()
+            self._suspect = primary_code(error) in BROKEN_CONNECTION
             raise unavailable(error) from error
 
-    async def _ready(self) -> aiosqlite.Connection:
+    async def ready(self) -> aiosqlite.Connection:
+        """The connection; an old one is closed when the new one has shown that it can read, as in `sqlite_writer`."""
         at_path = file_id(self._path)
-        if self._connection and at_path in (self._opened, None):  # None: the writer will make it anew
+        if self._connection and not self._suspect and at_path in (self._opened, None):  # None: the writer will make it anew
             return self._connection
+        fresh = await _connect(self._path)
         await self.close()
-        connection = aiosqlite.connect(f"{self._path.absolute().as_uri()}?mode=rw", uri=True, timeout=BUSY_TIMEOUT_S, isolation_level=None)
-        connection._thread.daemon = True  # noqa: SLF001 - else a program that ends without `close` never ends
-        self._connection = await connection
-        self._opened = at_path
-        await self._connection.execute_fetchall("PRAGMA query_only = ON")
-        return self._connection
+        self._connection, self._opened, self._suspect = fresh, at_path, False
+        return fresh
 
     async def close(self) -> None:
         connection, self._connection = self._connection, None
         if connection:
             await connection.close()
+
+
+async def _connect(path: Path) -> aiosqlite.Connection:
+    connection = aiosqlite.connect(f"{path.as_uri()}?mode=rw", uri=True, timeout=BUSY_TIMEOUT_S, isolation_level=None)
+    connection._thread.daemon = True  # noqa: SLF001 - else a program that ends without `close` never ends
+    await connection
+    try:
+        await connection.execute_fetchall("PRAGMA query_only = ON")
+        await connection.execute_fetchall("SELECT count(*) FROM sqlite_master")
+    except BaseException:
+        await connection.close()
+        raise
+    return connection

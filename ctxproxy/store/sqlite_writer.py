@@ -56,6 +56,7 @@ class SqliteWriter:
         self._on_damage = on_damage
         self._writer: EffectWriter | None = None
         self._opened: FileId | None = None
+        self._suspect = False
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="ctxproxy-store", daemon=True)
         self._closed = False
@@ -118,7 +119,7 @@ class SqliteWriter:
             if any(job.work for job in jobs):
                 _commit(writer, jobs)
         except Exception as error:  # noqa: BLE001 - the thread must outlive any fault; each waiting task is told
-            self._drop_if_broken(error)
+            self._suspect_after(error)
             _fail(jobs, error)
             return
         erasing = [job for job in jobs if job.erases]
@@ -129,14 +130,18 @@ class SqliteWriter:
             self._scrub(writer, erasing)
 
     def _ready(self) -> tuple[EffectWriter, bool]:
-        """The connection, and whether it is new: after an error, or when the path leads elsewhere (somebody moved or deleted our file)."""
+        """The connection, and whether it is new: after an error, or when the path leads elsewhere (somebody moved or deleted our file).
+
+        The old one is closed last: with the last connection SQLite gives up the shared memory that readers need, and on a full
+        disk cannot make it again.
+        """
         at_path = file_id(self._path)
-        if self._writer and at_path == self._opened:
+        if self._writer and at_path == self._opened and not self._suspect:
             return self._writer, False
+        fresh = EffectWriter(self._open(known=at_path is not None and at_path == self._opened))
         self._drop_connection()
-        self._writer = EffectWriter(self._open(known=at_path is not None and at_path == self._opened))
-        self._opened = file_id(self._path)
-        return self._writer, True
+        self._writer, self._opened, self._suspect = fresh, file_id(self._path), False
+        return fresh, True
 
     def _open(self, *, known: bool) -> sqlite3.Connection:
         if known:
@@ -154,15 +159,15 @@ class SqliteWriter:
             if writer.erasure_due():
                 _remove_traces(writer)
         except Exception as error:  # noqa: BLE001 - as in _carry_out
-            self._drop_if_broken(error)
+            self._suspect_after(error)
             _fail(erasing, error)
             return
         for job in erasing:
             job.tell()
 
-    def _drop_if_broken(self, error: Exception) -> None:
+    def _suspect_after(self, error: Exception) -> None:
         if isinstance(error, sqlite3.Error) and primary_code(error) in BROKEN_CONNECTION:
-            self._drop_connection()
+            self._suspect = True
 
     def _drop_connection(self) -> None:
         if self._writer:

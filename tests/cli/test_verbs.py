@@ -7,6 +7,7 @@ import json
 import sys
 import threading
 from collections.abc import Iterator
+from datetime import datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import SimpleNamespace
@@ -83,6 +84,14 @@ def test_lists_are_printed_as_tables_of_their_plain_values(proxy: FakeProxy, cap
     assert first.split() == ["ab12cd34:talk", "talk", "3", "0.50", "x" * 59 + "…", "-"]
     assert second.split() == ["x", "y", "-", "-", "-", "-"]
     assert proxy.asked == [("GET", "/ctxproxy/api/sessions", {"limit": ["50"], "q": ["tal"]}, "Bearer adm", b"")]
+
+
+def test_points_in_time_are_shown_as_dates(proxy: FakeProxy, capsys: pytest.CaptureFixture[str]) -> None:
+    proxy.answer("models", {"data": [{"model": "a", "when": 1_700_000_000.5}, {"model": "b", "when": None}], "next_cursor": None})
+    assert main(["models"]) == 0
+    _, first, second = capsys.readouterr().out.splitlines()
+    assert datetime.fromisoformat(first.split(maxsplit=1)[1]).timestamp() == 1_700_000_000
+    assert second.split() == ["b", "-"]
 
 
 def test_a_list_goes_on_over_pages_up_to_its_limit(proxy: FakeProxy, capsys: pytest.CaptureFixture[str]) -> None:

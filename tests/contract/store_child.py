@@ -2,6 +2,7 @@
 
 `python -m tests.contract.store_child turns PATH`: apply one turn after the other, and print how many are durable.
 `python -m tests.contract.store_child full PATH`: write, have no file grow, write again, and let files grow again; print each outcome.
+`python -m tests.contract.store_child leave PATH`: end with status 7 while the store is open.
 """
 
 from __future__ import annotations
@@ -46,9 +47,14 @@ async def full(store: SqliteStore) -> None:
     await store.close()
 
 
+async def leave(store: SqliteStore) -> None:
+    await store.session(KEY)
+    sys.exit(7)
+
+
 async def main(what: str, path: str) -> None:
     store = await SqliteStore.open(Path(path), no_damage)
-    await {"turns": turns, "full": full}[what](store)
+    await {"turns": turns, "full": full, "leave": leave}[what](store)
 
 
 if __name__ == "__main__":

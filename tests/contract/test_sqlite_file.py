@@ -158,6 +158,14 @@ async def test_the_log_of_a_damaged_file_goes_aside_with_it(path: Path) -> None:
     assert told[0].path.with_name(told[0].path.name + "-wal").read_bytes() == b"its log"
 
 
+async def test_a_log_whose_database_is_gone_is_kept(path: Path) -> None:
+    path.with_name("talks.db-wal").write_bytes(b"its log")
+    told: list[SetAside] = []
+    async with opened(path, told.append) as store:
+        assert (await store.totals()).sessions == 0
+    assert told[0].path.with_name(told[0].path.name + "-wal").read_bytes() == b"its log"
+
+
 async def test_an_empty_file_is_just_new(path: Path) -> None:
     path.touch()
     async with opened(path) as store:
@@ -366,6 +374,11 @@ async def test_closing_leaves_no_thread_and_no_log_behind(path: Path) -> None:
     left = {thread for thread in threading.enumerate() if not thread.name.startswith("asyncio")} - before
     assert left == set()
     assert sorted(file.name for file in path.parent.iterdir()) == ["broken", "talks.db"]
+
+
+async def test_a_program_that_ends_without_closing_its_store_ends(path: Path) -> None:
+    child = await asyncio.create_subprocess_exec(sys.executable, "-m", "tests.contract.store_child", "leave", str(path), cwd=PROJECT)
+    assert await asyncio.wait_for(child.wait(), 60) == 7
 
 
 # ---------------------------------------------------------------- erasing

@@ -305,6 +305,8 @@ async def test_sessions_are_paged_the_last_used_first(stores: Handles) -> None:
     assert [s.key.name for s in (await stores.read.sessions(10, None, "k 3")).sessions] == ["talk 3"]
     assert (await stores.read.sessions(10, None, "%")).sessions == ()
     assert (await stores.read.sessions(7, None, "")).next_cursor is None
+    assert len((await stores.read.sessions(2**80, None, "")).sessions) == 7
+    assert len((await stores.read.sessions(-1, None, "")).sessions) == 1
 
 
 @pytest.mark.parametrize("cursor", ["", "x", "0x1p+0_", "_1", "nope_1", "0x1p+0_1;", "1e999999_1x"])

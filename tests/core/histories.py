@@ -54,8 +54,8 @@ def assistant(content: Any, **fields: Any) -> Message:
     return make({"role": "assistant", "content": content, **fields})
 
 
-def call(call_id: str, name: str = "read", content: Any = None, extra: dict[str, Any] | None = None, **arguments: Any) -> Message:
-    return assistant(content, tool_calls=[tool_call(call_id, name, json.dumps(arguments, ensure_ascii=False), **(extra or {}))])
+def call(call_id: str, name: str = "read", says: Any = None, extra: dict[str, Any] | None = None, **arguments: Any) -> Message:
+    return assistant(says, tool_calls=[tool_call(call_id, name, json.dumps(arguments, ensure_ascii=False), **(extra or {}))])
 
 
 def tool_call(call_id: str, name: str = "read", arguments: str = "{}", **fields: Any) -> dict[str, Any]:

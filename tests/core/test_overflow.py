@@ -244,7 +244,7 @@ def test_other_finished_answers_tell_of_none(reason: str | None, made: int | Non
 
 
 KEYS = ("error", "message", "code", "choices", "usage", "detail", "delta")
-WORDS = ["prompt", "tokens", "context", "length", "exceeds", "maximum", "8192", "9000", ">", "+", "(", ")", "'", "{", "}", "limit", "is", "上下文", "超过", "too", "long", "."]
+WORDS = ("prompt", "tokens", "context", "length", "exceeds", "maximum", "8192", "9000", ">", "+", "(", "'", "{", "limit", "is", "超过", "too", "long")
 NONSENSE = (b"[", b'{"error":', b"\\", b"'", b"\xff", b"prompt ")
 
 json_values = st.recursive(

@@ -157,7 +157,7 @@ def test_violations_name_what_a_strict_upstream_refuses(messages: list[Message],
 
 
 def test_size_counts_text_and_arguments() -> None:
-    assert size_chars(call("a", content="12", path="x")) == 2 + len('{"path": "x"}')
+    assert size_chars(call("a", says="12", path="x")) == 2 + len('{"path": "x"}')
 
 
 @settings(max_examples=60, deadline=None)

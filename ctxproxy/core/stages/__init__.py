@@ -11,6 +11,7 @@ from ctxproxy.core.stages import (
     duplicate_results,
     media_to_notes,
     shrink_newest,
+    summarize,
     superseded_results,
 )
 
@@ -23,5 +24,6 @@ __all__ = [
     "duplicate_results",
     "media_to_notes",
     "shrink_newest",
+    "summarize",
     "superseded_results",
 ]

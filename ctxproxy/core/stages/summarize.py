@@ -14,6 +14,10 @@ from ctxproxy.core.stretches import Stretch, bridged, framed, last_tip, oldest_s
 from ctxproxy.core.transcript import Edit, Fold, Span, Transcript
 
 
+FRESH_TOKENS = 32
+"""A stretch needs this much that no summary tells yet; else the summary would be summarized, again and again."""
+
+
 @register("summarize", loss="lossy")
 class Summarize(Stage, frozen=True, forbid_unknown_fields=True):
     """Folds the oldest stretch; `keep_user_share` of the budget is for the user's own words, `most_share` of the target for all of it."""
@@ -33,11 +37,15 @@ class Summarize(Stage, frozen=True, forbid_unknown_fields=True):
         background = background_of(covered, newer, ready, context.pins, room, context.count_text, context.language)
         wants = stretch.tip if newer and context.summarizer == "llm" else ""
         text = frames.frame_text(background, context.language)
-        main = max(spans, key=lambda span: sum(entry.tokens for entry in transcript.entries[span.start : span.end]))
-        yield Fold(main, framed(transcript, main, text, context.language), "summary", wants)
+        main = max(spans, key=lambda span: _tokens(transcript, span))
+        frame = framed(transcript, main, text, context.language)
+        if sum(map(context.count, frame)) >= _tokens(transcript, main):
+            return
+        yield Fold(main, frame, "summary", wants)
         for span in spans:
             if span != main:
-                yield Fold(span, bridged(transcript, span, context.language, later=span > main), "told in the summary", wants)
+                room = _tokens(transcript, span)
+                yield Fold(span, bridged(transcript, span, context.language, context.count, room, later=span > main), "told in the summary", wants)
 
     def cut_tip(self, transcript: Transcript, context: Context) -> Tip:
         """The tip up to which a summary would be wanted if the prompt had to shrink now; "" if none."""
@@ -45,10 +53,13 @@ class Summarize(Stage, frozen=True, forbid_unknown_fields=True):
         return stretch.tip if stretch else ""
 
     def _stretch(self, transcript: Transcript, context: Context) -> Stretch | None:
-        """The stretch that gives way, if there is anything in it but what this stage has put there before."""
+        """The stretch that gives way, if there is enough in it but what this stage has put there before."""
         stretch = oldest_stretch(transcript, context.keep_recent_turns, context.target - self._room(context).total)
-        inside = (transcript.entries[i] for span in stretch.spans for i in range(*span)) if stretch else ()
-        return stretch if any(entry.origin != "inserted" or entry.stage != self.name for entry in inside) else None
+        return stretch if stretch and any(self._fresh_tokens(transcript, span) >= FRESH_TOKENS for span in stretch.spans) else None
+
+    def _fresh_tokens(self, transcript: Transcript, span: Span) -> int:
+        ours = (entry.origin == "inserted" and entry.stage == self.name for entry in transcript.entries[span.start : span.end])
+        return sum(entry.tokens for entry, own in zip(transcript.entries[span.start : span.end], ours, strict=True) if not own)
 
     def _room(self, context: Context) -> Room:
         words = int(self.keep_user_share * context.limit)
@@ -67,6 +78,10 @@ def _ready(transcript: Transcript, stretch: Stretch, context: Context) -> tuple[
     found = [(places[s.tip], s.kind == "llm", s) for s in context.summaries if s.tip and s.tip in places]
     at, _, summary = max(found, key=lambda one: one[:2], default=(0, False, None))
     return summary, at
+
+
+def _tokens(transcript: Transcript, span: Span) -> int:
+    return sum(entry.tokens for entry in transcript.entries[span.start : span.end])
 
 
 def _upto(spans: Sequence[Span], end: int) -> tuple[Span, ...]:
