@@ -17,7 +17,7 @@ from aiohttp import web
 from ctxproxy import __version__
 from ctxproxy.admin.api import add_admin
 from ctxproxy.config.reload import Holder, Refused, Reloaded
-from ctxproxy.config.schema import Settings
+from ctxproxy.config.schema import Settings, without_password
 from ctxproxy.core import windows
 from ctxproxy.errors import ConfigError
 from ctxproxy.ports import Tokenizer, Upstream
@@ -199,20 +199,21 @@ def serve(settings: Settings, holder: Holder) -> None:
 
 async def _serve(settings: Settings, holder: Holder) -> None:
     loop = asyncio.get_running_loop()
-    holder.on_hangup(loop, _told_reload)
+    holder.on_hangup(loop, lambda outcome: _told_reload(outcome, holder))
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
     async with running_server(holder.current) as (_, url):
-        log.info("ctxproxy %s listens on %s, upstream %s", __version__, url, settings.upstream.base_url)
+        log.info("ctxproxy %s listens on %s, upstream %s", __version__, url, without_password(settings.upstream.base_url))
         await stop.wait()
         log.info("stopping")
 
 
-def _told_reload(outcome: Reloaded | Refused) -> None:
+def _told_reload(outcome: Reloaded | Refused, holder: Holder) -> None:
     if isinstance(outcome, Refused):
         log.error("the changed configuration is wrong, the old one stays in force: %s", outcome.error.message)
         return
+    logs.set_up(holder.current().log.level, holder.current().log.format)
     restart = f"; only after a restart: {', '.join(outcome.needs_restart)}" if outcome.needs_restart else ""
     log.info("configuration read again, changed: %s%s", ", ".join(outcome.changed) or "nothing", restart)
 

@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
 from ctxproxy.core.codings import MAX_BYTES, Decoder, decode_body, decoder
-from ctxproxy.core.overflow import Verdict, classify, classify_event
+from ctxproxy.core.overflow import Verdict, classify, classify_event, classify_finish
 from ctxproxy.core.reply import Reply, ReplyAssembler, reply_from_body
-from ctxproxy.core.sse import SseReader
+from ctxproxy.core.sse import Event, SseReader
 from ctxproxy.errors import BodyTooLarge, CtxproxyError, UnsupportedEncoding
 from ctxproxy.ports import Response
 from ctxproxy.proxy.tasks import Tasks
@@ -73,8 +73,8 @@ class Stream:
     reader: SseReader = field(default_factory=SseReader)
     assembler: ReplyAssembler = field(default_factory=ReplyAssembler)
 
-    def feed(self, chunk: bytes) -> list[bytes]:
-        """Let the assembler see a raw chunk; gives the data of its events. What does not decode ends the watching, never the relaying."""
+    def feed(self, chunk: bytes) -> list[Event]:
+        """Let the assembler see a raw chunk; gives its events that have data. What does not decode ends the watching, never the relaying."""
         if self.decoder is None:
             return []
         try:
@@ -85,7 +85,7 @@ class Stream:
         found = [event for event in events if event.data]
         for event in found:
             self.assembler.feed(event.data, event.name)
-        return [event.data for event in found]
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,11 +152,20 @@ async def _begun(stream: Stream) -> Stream | Refused:
             return stream
 
 
-def _verdict(stream: Stream, found: list[bytes]) -> Verdict | None:
+def _verdict(stream: Stream, found: list[Event]) -> Verdict | None:
     """The overflow that a stream tells of before any content; None if it tells of none."""
-    verdicts = (classify_event(data) for data in found)
-    verdict = next((verdict for verdict in verdicts if verdict is not None), None)
-    return verdict if verdict is not None and verdict.shrink_helps and not stream.assembler.has_output else None
+    if stream.assembler.has_output:
+        return None
+    verdicts = (classify_event(event.data, event.name) for event in found)
+    verdict = next((verdict for verdict in verdicts if verdict is not None), None) or _empty_end(stream.assembler.result())
+    return verdict if verdict is not None and verdict.shrink_helps else None
+
+
+def _empty_end(reply: Reply) -> Verdict | None:
+    """The overflow that the usage of a finished answer without content tells of."""
+    made = reply.usage.completion_tokens if reply.usage else None
+    verdicts = (classify_finish(choice.finish_reason, completion_tokens=made, has_output=False) for choice in reply.choices)
+    return next((verdict for verdict in verdicts if verdict is not None), None)
 
 
 async def _read(response: Response) -> bytes:

@@ -66,7 +66,9 @@ def target_for(settings: Settings, model: str) -> Target:
     upstream = settings.upstream
     for route in upstream.routes:
         if fnmatchcase(model, route.match):
-            return Target(route.base_url or upstream.base_url, route.api_key or upstream.api_key)
+            base_url = route.base_url or upstream.base_url
+            inherited = upstream.api_key if origin_of(base_url) == origin_of(upstream.base_url) else ""  # a key is good for one origin
+            return Target(base_url, route.api_key or inherited)
     return Target(upstream.base_url, upstream.api_key)
 
 

@@ -81,7 +81,8 @@ class Rescue:
             result = await self._send(planned)
             if not isinstance(result, Refused):
                 return self._got(result, situation, planned, attempts)
-            await self._state.windows.learn(self._prepared.caller.target.origin, self._prepared.chat.model, result.verdict)
+            counted = round(planned.tokens_sent / self._prepared.factor)
+            await self._state.windows.learn(self._prepared.caller.target.origin, self._prepared.chat.model, result.verdict, counted=counted)
             step = await self._next(result, situation, planned)
             if step is None:
                 return self._got(result, situation, planned, attempts)

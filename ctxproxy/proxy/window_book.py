@@ -48,8 +48,11 @@ class WindowBook:
         factor = self._calibrations.get((origin, model), Calibration()).factor
         return max(1.0, factor) if only_up else factor
 
-    async def learn(self, origin: str, model: str, verdict: Verdict) -> None:
-        """Take in what an error states."""
+    async def learn(self, origin: str, model: str, verdict: Verdict, *, counted: int) -> None:
+        """Take in what an error states: the window, and its count of the prompt beside ours, which is not calibrated."""
+        if verdict.prompt_tokens is not None and verdict.kind == "overflow":
+            at = (origin, model)
+            self._calibrations[at] = observe(self._calibrations.get(at, Calibration()), counted, verdict.prompt_tokens)
         belief = windows.learn_from_error(origin, model, verdict, self._clock())
         if belief is not None:
             await self._put([belief])

@@ -13,7 +13,6 @@ from ctxproxy.core.stages.base import Context, Stage, register
 from ctxproxy.core.stretches import Stretch, bridged, framed, last_tip, oldest_stretch
 from ctxproxy.core.transcript import Edit, Fold, Span, Transcript
 
-
 FRESH_TOKENS = 32
 """A stretch needs this much that no summary tells yet; else the summary would be summarized, again and again."""
 
@@ -44,8 +43,8 @@ class Summarize(Stage, frozen=True, forbid_unknown_fields=True):
         yield Fold(main, frame, "summary", wants)
         for span in spans:
             if span != main:
-                room = _tokens(transcript, span)
-                yield Fold(span, bridged(transcript, span, context.language, context.count, room, later=span > main), "told in the summary", wants)
+                most = _tokens(transcript, span)
+                yield Fold(span, bridged(transcript, span, context.language, context.count, most, later=span > main), "told in the summary", wants)
 
     def cut_tip(self, transcript: Transcript, context: Context) -> Tip:
         """The tip up to which a summary would be wanted if the prompt had to shrink now; "" if none."""
