@@ -50,7 +50,7 @@ def checkpoint_shown(checkpoint: Checkpoint) -> dict[str, object]:
         "entries": len(checkpoint.entries),
         "tokens": sum(entry.tokens for entry in checkpoint.entries),
         "time": checkpoint.created,
-        "provisional": checkpoint.provisional,
+        "provisional": checkpoint.wants != "",
         "actions": [{"stage": name, "edits": edits} for name, edits in checkpoint.actions],
     }
 

@@ -18,10 +18,10 @@ def variant_of(model: str, policy: Policy) -> str:
     return hashlib.blake2b(model.encode("utf-8", "surrogatepass") + b"\n" + stages, digest_size=12).hexdigest()
 
 
-def freeze(transcript: Transcript, tip: Tip, variant: str, now: float, *, provisional: bool, actions: Sequence[tuple[str, int]]) -> Checkpoint:
+def freeze(transcript: Transcript, tip: Tip, variant: str, now: float, *, wants: Tip, actions: Sequence[tuple[str, int]]) -> Checkpoint:
     """The decision that a history up to `tip` is sent as this transcript."""
     entries = tuple(FrozenEntry(e.tip, None if e.origin == "original" else e.message.raw, e.tokens, e.stage, e.covers) for e in transcript.entries)
-    return Checkpoint(tip, variant, entries, now, provisional, tuple(actions))
+    return Checkpoint(tip, variant, entries, now, wants, tuple(actions))
 
 
 def resume(tips: Sequence[Tip], checkpoints: Collection[Checkpoint], variant: str, summaries: Collection[Summary]) -> Checkpoint | None:
@@ -34,7 +34,7 @@ def resume(tips: Sequence[Tip], checkpoints: Collection[Checkpoint], variant: st
 
 def is_void(checkpoint: Checkpoint, ready: Collection[Tip]) -> bool:
     """Whether a checkpoint was made without a summary that is ready by now."""
-    return checkpoint.provisional and any(e.covers and e.covers[-1] in ready for e in checkpoint.entries)
+    return checkpoint.wants != "" and checkpoint.wants in ready
 
 
 def replay(checkpoint: Checkpoint, base: Transcript, count: CountMessage) -> Transcript:

@@ -28,6 +28,8 @@ EDGES = ".:-_/@#$%^&+~\\"
 PLAIN = re.compile(r"[A-Z]?[a-z]+")
 LONGEST_WORD_CHARS = 80
 """Longer ones are encoded data: they say nothing."""
+ENCODED_CHARS = 200
+ENCODED = re.compile(rf"[A-Za-z0-9+/=_-]{{{ENCODED_CHARS},}}")
 SMALL_TALK_WORDS = """
 ok okay yes no sure thanks great hello hi hey bye cool nice good done yep nope alright awesome perfect wow please continue
 好 好的 嗯 嗯嗯 谢谢 谢谢你 你好 您好 是 是的 对 对的 不客气 再见 可以 行 哈哈 没问题 明白 明白了 知道了 继续
@@ -107,12 +109,17 @@ def pieces_of(messages: Sequence[Message], language: Language, unit_chars: int) 
     for number, message in enumerate(messages):
         factor = ROLE_FACTORS.get(message.role, 1.0) * (GOAL_FACTOR if number == goal else 1.0)
         label, prose = _label(message, names, labels)
-        for sentence in (*units(text_of(message), unit_chars), *_calls(message, labels)):
+        for sentence in (*units(_readable(text_of(message)), unit_chars), *_calls(message, labels)):
             key = sentence.lower()
             if key not in seen and key.strip(" .!?,~。！，？～") not in SMALL_TALK:
                 seen.add(key)
                 out.append(Piece(sentence, number, label, factor * (ASKING_FACTOR if sentence.endswith(ASKING) else 1.0), prose))
     return out
+
+
+def _readable(text: str) -> str:
+    """Without encoded data: it says nothing, and in slices it would look like words."""
+    return ENCODED.sub(" ", text) if any(len(word) > ENCODED_CHARS for word in text.split()) else text
 
 
 def _label(message: Message, names: dict[str, str], labels: dict[str, str]) -> tuple[str, bool]:

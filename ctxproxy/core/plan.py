@@ -189,7 +189,7 @@ def _context(s: Situation, transcript: Transcript) -> Context:
 def _decided(s: Situation, base: Transcript, outcome: Outcome, marks: tuple[tuple[str, int], ...]) -> Plan:
     done = outcome.transcript
     actions = (*marks, *outcome.actions)
-    decision = freeze(done, s.reconciled.tip, s.variant, s.now, provisional=bool(outcome.wants), actions=actions)
+    decision = freeze(done, s.reconciled.tip, s.variant, s.now, wants=outcome.wants, actions=actions)
     return Plan(
         transcript=done,
         messages=_array(s, done, changed=True),

@@ -89,8 +89,8 @@ class Checkpoint:
     variant: str
     entries: tuple[FrozenEntry, ...]
     created: float
-    provisional: bool = False
-    """Made without the summary it wanted: void as soon as that is there."""
+    wants: Tip = ""
+    """The tip of a summary that it was made without: void as soon as a model's summary of that tip is there."""
     actions: tuple[tuple[str, int], ...] = ()
 
 

@@ -108,9 +108,9 @@ def located_of(row: Row) -> Located:
 
 
 def checkpoint_of(row: Row) -> Checkpoint:
-    tip, variant, decision, created, provisional = row
+    tip, variant, decision, created, wants = row
     entries, actions = msgspec.msgpack.decode(decision, type=Decision)
-    return Checkpoint(tip, unpack(variant), entries, created, bool(provisional), actions)
+    return Checkpoint(tip, unpack(variant), entries, created, wants, actions)
 
 
 def checkpoint_values(checkpoint: Checkpoint) -> Values:
@@ -119,7 +119,7 @@ def checkpoint_values(checkpoint: Checkpoint) -> Values:
         "variant": pack(checkpoint.variant),
         "decision": msgspec.msgpack.encode((checkpoint.entries, checkpoint.actions)),
         "created": checkpoint.created,
-        "provisional": checkpoint.provisional,
+        "wants": checkpoint.wants,
     }
 
 

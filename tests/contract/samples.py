@@ -33,7 +33,7 @@ def begun(key: SessionKey, messages: list[StoredMessage], now: float = 1.0) -> l
 
 def checkpoint(tip: Tip, text: str = "shortened", variant: str = "model/adaptive", created: float = 1.0) -> Checkpoint:
     entries = (FrozenEntry(tip="ab" * 16, tokens=3), FrozenEntry(raw=text.encode(), tokens=5, stage="summarize", covers=(tip,)))
-    return Checkpoint(tip, variant, entries, created, provisional=True, actions=(("summarize", 1),))
+    return Checkpoint(tip, variant, entries, created, wants="ab" * 16, actions=(("summarize", 1),))
 
 
 def summary(tip: Tip, text: str = "what was said", kind: str = "llm") -> Summary:

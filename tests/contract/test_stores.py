@@ -230,7 +230,7 @@ async def test_checkpoints_are_found_by_tip_and_replaced_within_a_variant(stores
     assert await stores.read.all_checkpoints(KEY) == [variant, first, second]
     assert await stores.read.checkpoints(KEY, {b, "unknown"}) == [second]
     assert await stores.read.checkpoints(KEY, []) == []
-    anew = replace(first, entries=(), actions=(), provisional=False, created=7.0)
+    anew = replace(first, entries=(), actions=(), wants="", created=7.0)
     await stores.write.apply([PutCheckpoint(KEY, anew)])
     assert await stores.read.all_checkpoints(KEY) == [anew, variant, second]
     assert await stores.read.all_checkpoints(OTHER) == []

@@ -91,7 +91,7 @@ def test_constraints_come_in_order_once_each_and_without_tags() -> None:
         ("mail ann.lee@mail.example now", "ann.lee@mail.example"),
         ("in /etc/app/main.conf", "/etc/app/main.conf"),
         ("in src/app.py line", "src/app.py"),
-        (r"at C:\Users\ann\x.txt", r"\Users\ann\x.txt"),
+        (r"at C:\Users\ann\x.txt", r"C:\Users\ann\x.txt"),
         ("order #W123", "#W123"),
         ("订单A-101已出库", "A-101"),
         ("version v1.2.3-rc1 is", "v1.2.3-rc1"),

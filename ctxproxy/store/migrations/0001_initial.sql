@@ -63,7 +63,7 @@ CREATE TABLE checkpoints (
     variant BLOB NOT NULL,
     decision BLOB NOT NULL,
     created REAL NOT NULL,
-    provisional INTEGER NOT NULL
+    wants TEXT NOT NULL
 );
 
 CREATE UNIQUE INDEX checkpoints_by_tip ON checkpoints (session, tip, variant);

@@ -45,12 +45,12 @@ WHERE m.session = (SELECT id FROM sessions WHERE name = :name AND tenant = :tena
 ORDER BY m.id DESC;
 
 -- name: checkpoints_at
-SELECT c.tip, c.variant, c.decision, c.created, c.provisional FROM checkpoints c
+SELECT c.tip, c.variant, c.decision, c.created, c.wants FROM checkpoints c
 WHERE c.session = (SELECT id FROM sessions WHERE name = :name AND tenant = :tenant) AND c.tip IN (SELECT value FROM json_each(:tips))
 ORDER BY c.created DESC, c.id DESC;
 
 -- name: checkpoints
-SELECT c.tip, c.variant, c.decision, c.created, c.provisional FROM checkpoints c
+SELECT c.tip, c.variant, c.decision, c.created, c.wants FROM checkpoints c
 WHERE c.session = (SELECT id FROM sessions WHERE name = :name AND tenant = :tenant)
 ORDER BY c.created DESC, c.id DESC;
 

@@ -47,8 +47,8 @@ WHERE id = :id;
 DELETE FROM bodies WHERE id = :body AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.body = :body);
 
 -- name: put_checkpoint
-INSERT OR REPLACE INTO checkpoints (session, tip, variant, decision, created, provisional)
-VALUES (:session, :tip, :variant, :decision, :created, :provisional);
+INSERT OR REPLACE INTO checkpoints (session, tip, variant, decision, created, wants)
+VALUES (:session, :tip, :variant, :decision, :created, :wants);
 
 -- name: put_summary
 INSERT INTO summaries (session, tip, text, kind, model, messages, tokens, start, "end", created)
