@@ -9,7 +9,7 @@ from ctxproxy.admin.dryrun import dry_run
 from ctxproxy.admin.find import body_of, number_in, session_of, text_in
 from ctxproxy.admin.shown import checkpoint_shown, message_shown, session_shown, summary_shown
 from ctxproxy.core import inspect
-from ctxproxy.core.effects import AppendMessages, DropPin, Forget, MoveTip, OpenSession, PutCheckpoint, PutPin
+from ctxproxy.core.effects import AppendMessages, CountUse, DropPin, Forget, MoveTip, OpenSession, PutCheckpoint, PutPin
 from ctxproxy.core.messages import ROOT, Tip, text_of
 from ctxproxy.core.plan import Plan, Situation, compacted_now, plan
 from ctxproxy.core.records import Pin, Session, SessionKey
@@ -56,12 +56,12 @@ class _Api:
     async def sessions(self, request: web.Request) -> web.Response:
         limit = number_in(request, "limit", PAGE, LONGEST_PAGE)
         page = await self._state.store.sessions(limit, request.query.get("cursor") or None, request.query.get("q", ""))
-        data = [await session_shown(self._state.store, s) for s in page.sessions]
+        data = [session_shown(s) for s in page.sessions]
         return web.json_response({"data": data, "next_cursor": page.next_cursor})
 
     async def session(self, request: web.Request) -> web.Response:
         session, store = await self._session(request), self._state.store
-        shown = await session_shown(store, session)
+        shown = session_shown(session)
         shown["branches"] = await store.leaves(session.key)
         shown["checkpoints"] = [checkpoint_shown(c) for c in await store.all_checkpoints(session.key)]
         shown["summaries"] = [summary_shown(s) for s in await store.summaries(session.key, None)]
@@ -113,7 +113,8 @@ class _Api:
             raise Conflict(f"there is a session {key.id} already; give another name as id", param="id")
         now = self._state.clock()
         opened = OpenSession(key, now, session.manner, session.frame, session.system, session.model, session.profile, session.fixed_tokens)
-        await self._state.store.apply([opened, AppendMessages(key, tuple(rows)), MoveTip(key, None, tip)])
+        counted = CountUse(key, messages=len(rows), turns=sum(row.role == "user" for row in rows))
+        await self._state.store.apply([opened, AppendMessages(key, tuple(rows)), MoveTip(key, None, tip), counted])
         return web.json_response({"id": key.id, "name": key.name, "tip": tip}, status=201)
 
     async def erase(self, request: web.Request) -> web.Response:

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from ctxproxy.core.records import Checkpoint, Session, StoredMessage, Summary
-from ctxproxy.ports import Store
 from ctxproxy.proxy.prepare import stored_message
 
 
-async def session_shown(store: Store, session: Session) -> dict[str, object]:
-    """A session's row: `turns` and `messages` are those of the branch it stands on."""
-    rows = await store.history(session.key, session.tip)
+def session_shown(session: Session) -> dict[str, object]:
+    """A session's row: `turns` and `messages` count what was recorded, over all branches."""
     return {
         "id": session.key.id,
         "name": session.key.name,
         "tenant": session.key.tenant[:8],
         "created": session.created,
         "last_used": session.last_used,
-        "turns": sum(row.role == "user" for row in rows),
-        "messages": len(rows),
+        "turns": session.turns,
+        "messages": session.messages,
         "tokens_in": session.tokens_in,
         "tokens_sent": session.tokens_sent,
         "requests": session.requests,

@@ -52,6 +52,10 @@ class Session:
     tokens_sent: int = 0
     """Prompt tokens really sent over all requests."""
     compactions: int = 0
+    messages: int = 0
+    """Messages recorded, over all branches."""
+    turns: int = 0
+    """User messages among them."""
     forgotten: frozenset[Tip] = frozenset()
     """Messages that are never sent again (`DELETE …/messages/{tip}`)."""
 

@@ -33,24 +33,33 @@ def settle(s: Situation, plan: Plan, ending: Ending) -> list[Effect]:
     A partial answer is kept, but the conversation stands before it; a refused request is kept, and does not move it at all.
     """
     rows, reply_tips = _rows(s, ending)
+    thin = s.reconciled.joined is Joined.THIN
+    moves = bool(ending.replies) and (thin or moves_tip(ending.session, s.reconciled, ending.frame))
     effects: list[Effect] = [
         OpenSession(
             ending.key,
             ending.now,
             ending.manner,
             ending.frame,
-            tuple(m.raw for m in s.leading),
-            ending.model,
+            tuple(m.raw for m in s.leading) if moves and s.leading else None,
+            ending.model if moves or ending.session is None else None,
             ending.profile,
             ending.fixed_tokens,
         ),
         AppendMessages(ending.key, rows),
-        CountUse(ending.key, 1, plan.tokens_in, plan.tokens_sent, int(plan.checkpoint is not None)),
+        CountUse(
+            ending.key,
+            requests=1,
+            tokens_in=plan.tokens_in,
+            tokens_sent=plan.tokens_sent,
+            compactions=int(plan.checkpoint is not None),
+            messages=len(rows),
+            turns=sum(row.role == "user" for row in rows),
+        ),
     ]
     if plan.checkpoint is not None and ending.replies:
         effects.append(PutCheckpoint(ending.key, plan.checkpoint))
-    thin = s.reconciled.joined is Joined.THIN
-    if ending.replies and (thin or moves_tip(ending.session, s.reconciled, ending.frame)):
+    if moves:
         stands_at = reply_tips[0] if ending.complete else s.reconciled.tip
         was_at = ending.session.tip if ending.session else ROOT
         effects.append(MoveTip(ending.key, was_at, stands_at, required=thin))

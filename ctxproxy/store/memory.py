@@ -249,6 +249,8 @@ def _count(kept: _Kept, use: CountUse) -> None:
         tokens_in=session.tokens_in + use.tokens_in,
         tokens_sent=session.tokens_sent + use.tokens_sent,
         compactions=session.compactions + use.compactions,
+        messages=session.messages + use.messages,
+        turns=session.turns + use.turns,
     )
 
 

@@ -50,7 +50,7 @@ def tips_value(tips: Collection[Tip]) -> str:
 
 def session_of(row: Row) -> Session:
     name, tenant, tip, manner, frame, system, model, profile, fixed_tokens, created, last_used, *counts, forgotten, _ = row
-    requests, tokens_in, tokens_sent, compactions = counts
+    requests, tokens_in, tokens_sent, compactions, messages, turns = counts
     return Session(
         key=SessionKey(tenant, unpack(name)),
         tip=tip,
@@ -66,6 +66,8 @@ def session_of(row: Row) -> Session:
         tokens_in=tokens_in,
         tokens_sent=tokens_sent,
         compactions=compactions,
+        messages=messages,
+        turns=turns,
         forgotten=frozenset(json.loads(forgotten)),
     )
 

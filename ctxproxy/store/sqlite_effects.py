@@ -39,6 +39,9 @@ from ctxproxy.store.rows import (
 )
 
 
+COUNTERS = ("requests", "tokens_in", "tokens_sent", "compactions", "messages", "turns")
+
+
 class Refused(Exception):
     """A required MoveTip found another tip: nothing of its list may stay."""
 
@@ -92,8 +95,8 @@ class EffectWriter:
                 return moved or _not_moved(effect)
             case AppendMessages(messages=messages):
                 self._append(session, messages)
-            case CountUse(requests=requests, tokens_in=tokens_in, tokens_sent=tokens_sent, compactions=compactions):
-                counts = {"requests": requests, "tokens_in": tokens_in, "tokens_sent": tokens_sent, "compactions": compactions}
+            case CountUse():
+                counts = {name: getattr(effect, name) for name in COUNTERS}
                 self._run("count_use", session=session, **counts)
             case PutCheckpoint(checkpoint=checkpoint):
                 self._run("put_checkpoint", session=session, **checkpoint_values(checkpoint))

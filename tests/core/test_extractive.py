@@ -66,7 +66,7 @@ def test_what_is_left_out_between_two_sentences_is_shown() -> None:
     text = extract([message, *(user(talk + str(n)) for n in range(4))], 30, count_text, "en")
     assert text.startswith("User: Alpha-1 begins")
     assert " … " in text
-    assert text.endswith("Omega-2 ends with BUG-22.")
+    assert "Omega-2 ends with BUG-22." in text
 
 
 def test_repeated_sentences_are_said_once() -> None:
@@ -74,7 +74,7 @@ def test_repeated_sentences_are_said_once() -> None:
     assert text.count("Friday") == 1
 
 
-@pytest.mark.parametrize("messages", [[], [user("ok"), assistant("Thanks!")], [user("")], [user("A" * 5000)]])
+@pytest.mark.parametrize("messages", [[], [user("ok"), assistant("Thanks!")], [user("")], [user("... ?!")], [user("A" * 5000)]])
 def test_nothing_of_weight_gives_nothing(messages: list) -> None:
     assert extract(messages, 50, count_text, "en") == ""
 

@@ -16,7 +16,9 @@ CREATE TABLE sessions (
     requests INTEGER NOT NULL,
     tokens_in INTEGER NOT NULL,
     tokens_sent INTEGER NOT NULL,
-    compactions INTEGER NOT NULL
+    compactions INTEGER NOT NULL,
+    messages INTEGER NOT NULL,
+    turns INTEGER NOT NULL
 );
 
 CREATE UNIQUE INDEX sessions_by_name ON sessions (name, tenant);

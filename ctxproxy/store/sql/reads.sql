@@ -1,18 +1,18 @@
 -- name: session
 SELECT s.name, s.tenant, s.tip, s.manner, s.frame, s.system, s.model, s.profile, s.fixed_tokens,
-    s.created, s.last_used, s.requests, s.tokens_in, s.tokens_sent, s.compactions,
+    s.created, s.last_used, s.requests, s.tokens_in, s.tokens_sent, s.compactions, s.messages, s.turns,
     (SELECT json_group_array(f.tip) FROM forgotten f WHERE f.session = s.id), s.id
 FROM sessions s WHERE s.name = :name AND s.tenant = :tenant;
 
 -- name: find
 SELECT s.name, s.tenant, s.tip, s.manner, s.frame, s.system, s.model, s.profile, s.fixed_tokens,
-    s.created, s.last_used, s.requests, s.tokens_in, s.tokens_sent, s.compactions,
+    s.created, s.last_used, s.requests, s.tokens_in, s.tokens_sent, s.compactions, s.messages, s.turns,
     (SELECT json_group_array(f.tip) FROM forgotten f WHERE f.session = s.id), s.id
 FROM sessions s WHERE s.name = :name ORDER BY s.id;
 
 -- name: page
 SELECT s.name, s.tenant, s.tip, s.manner, s.frame, s.system, s.model, s.profile, s.fixed_tokens,
-    s.created, s.last_used, s.requests, s.tokens_in, s.tokens_sent, s.compactions,
+    s.created, s.last_used, s.requests, s.tokens_in, s.tokens_sent, s.compactions, s.messages, s.turns,
     (SELECT json_group_array(f.tip) FROM forgotten f WHERE f.session = s.id), s.id
 FROM sessions s
 WHERE (s.last_used, s.id) < (:last_used, :id) AND instr(s.name, :query) > 0

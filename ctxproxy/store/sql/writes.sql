@@ -4,9 +4,9 @@ SELECT id FROM sessions WHERE name = :name AND tenant = :tenant;
 -- name: open_session
 INSERT INTO sessions (
     tenant, name, tip, manner, frame, system, model, profile, fixed_tokens,
-    created, last_used, requests, tokens_in, tokens_sent, compactions
+    created, last_used, requests, tokens_in, tokens_sent, compactions, messages, turns
 ) VALUES (
-    :tenant, :name, '', :manner, :frame, coalesce(:system, :no_system), coalesce(:model, x''), :profile, :fixed_tokens, :now, :now, 0, 0, 0, 0
+    :tenant, :name, '', :manner, :frame, coalesce(:system, :no_system), coalesce(:model, x''), :profile, :fixed_tokens, :now, :now, 0, 0, 0, 0, 0, 0
 )
 ON CONFLICT (name, tenant) DO UPDATE SET
     last_used = :now,
@@ -23,7 +23,8 @@ UPDATE sessions SET tip = :to WHERE id = :session AND (:expected IS NULL OR tip 
 -- name: count_use
 UPDATE sessions SET
     requests = requests + :requests, tokens_in = tokens_in + :tokens_in,
-    tokens_sent = tokens_sent + :tokens_sent, compactions = compactions + :compactions
+    tokens_sent = tokens_sent + :tokens_sent, compactions = compactions + :compactions,
+    messages = messages + :messages, turns = turns + :turns
 WHERE id = :session;
 
 -- name: message
