@@ -11,13 +11,12 @@ from ctxproxy.core.records import Checkpoint, Manner, Pin, SessionKey, StoredMes
 
 @dataclass(frozen=True, slots=True)
 class OpenSession:
-    """Make the session if it is not there; else note its use. `manner` "unknown" and `system` None leave what is known."""
+    """Make the session if it is not there; else note its use. `manner` "unknown", `frame` "" and `system` None leave what is known."""
 
     key: SessionKey
     now: float
     manner: Manner = "unknown"
     frame: str = ""
-    """Kept from the first request; later values do not replace it."""
     system: tuple[bytes, ...] | None = None
     model: str | None = None
     profile: str = ""

@@ -119,6 +119,7 @@ def _is_order(low: str) -> bool:
 # --- exact values ------------------------------------------------------------------------------------------------------------------
 
 MAX_VALUE_CHARS = 200
+EDGES = ".:!?&^~,"
 DIGIT = re.compile(r"\d")
 URL = re.compile(r"https?://[^\s\"'<>`|\\^{}\[\]\u3000-\u303f\u3400-\u9fff\uff00-\uffef]{3,300}")
 CHUNK = re.compile(r"[^\s\"'`<>(){}\[\],;|=*“”‘’…—–\u3000-\u303f\u3400-\u9fff\uff00-\uffef]+")
@@ -167,19 +168,22 @@ class Fact(NamedTuple):
 
 def anchors(text: str) -> list[str]:
     """The exact values of a text: URLs, mail addresses, paths, ids, hashes, error codes, versions, dates, amounts, names of code; each once."""
-    return list(_found(text))
+    return list(_found(text, {}))
 
 
-def _found(text: str) -> dict[str, Kind]:
+def _found(text: str, known: dict[str, Kind | None]) -> dict[str, Kind]:
+    """The values of a text with their kinds; `known` remembers the kinds of words from one text to the next."""
     found: dict[str, Kind] = {}
     for pattern, kind in _SPACED:
         if kind == "url" or DIGIT.search(text):
             text = pattern.sub(lambda match: _note(found, match.group(), kind), text)  # noqa: B023 - called before the loop goes on
     for chunk in dict.fromkeys(CHUNK.findall(text)):
-        value = chunk.strip(".:!?&^~,").rstrip("-")
-        own = kind_of(value) if len(value) <= MAX_VALUE_CHARS else None
+        if chunk not in known:
+            value = chunk.strip(EDGES).rstrip("-")
+            known[chunk] = kind_of(value) if len(value) <= MAX_VALUE_CHARS else None
+        own = known[chunk]
         if own:
-            found.setdefault(value, own)
+            found.setdefault(chunk.strip(EDGES).rstrip("-"), own)
     return found
 
 
@@ -190,6 +194,8 @@ def _note(found: dict[str, Kind], value: str, kind: Kind) -> str:
 
 def kind_of(value: str) -> Kind | None:
     """What kind of exact value a word is, None for a plain one; linear in its length."""
+    if value.isalpha() and value[1:].islower():
+        return None
     digits = sum(c.isdigit() for c in value)
     if not digits and (value[1:].islower() or not value.isascii()) and not _MARKED.search(value):
         return None
@@ -229,11 +235,12 @@ def _name_kind(value: str) -> Kind | None:
 
 def rank(messages: Sequence[Message]) -> list[Fact]:
     """The exact values of messages, weightiest first: by kind, by who said it (user, call, assistant, result) and how often."""
+    known: dict[str, Kind | None] = {}
     weights: Counter[str] = Counter()
     times: Counter[str] = Counter()
     for message in messages:
         for role, text in _said(message):
-            for value, kind in _found(text).items():
+            for value, kind in _found(text, known).items():
                 weights[value] = max(weights[value], WEIGHTS[kind] * ROLE_WEIGHTS.get(role, 0.5))  # type: ignore[assignment]
                 times[value] += 1
     facts = (Fact(value, weight * (1 + min(times[value] - 1, 4) / 4)) for value, weight in weights.items())

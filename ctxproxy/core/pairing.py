@@ -74,18 +74,6 @@ def alternates(messages: Iterable[Message]) -> bool:
     return not any(True for _ in _clashes(messages))
 
 
-def restore_alternation(messages: Sequence[Message], language: Language = "en") -> list[Message]:
-    """The list with a short assistant message between user messages side by side: where the client's list alternated and
-    rewriting took out what stood between them."""
-    clashes = {at for at in _clashes(messages) if messages[at].role == "user"}
-    out: list[Message] = []
-    for at, message in enumerate(messages):
-        if at in clashes:
-            out.append(acknowledgement(language))
-        out.append(message)
-    return out
-
-
 def acknowledgement(language: Language) -> Message:
     """The assistant's side of a stretch that is gone."""
     return make({"role": "assistant", "content": markers.acknowledgement(language)})

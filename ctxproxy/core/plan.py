@@ -142,7 +142,7 @@ def _compacted(s: Situation, current: Transcript, *, over_turns: bool) -> Outcom
     context = _context(s, current)
     if over_turns:
         return _fewer_turns(s, current, stages, context)
-    first = run(current, [stage for stage in stages if stage.loss == "reversible"], context)
+    first = run(current, [stage for stage in stages if stage.loss == "reversible" and stage.name not in LAST_RESORTS], context)
     gained = current.tokens - first.transcript.tokens
     enough = gained >= s.policy.min_gain * s.budget.limit
     if enough and first.transcript.tokens <= s.budget.summarize:
@@ -179,6 +179,9 @@ def _context(s: Situation, transcript: Transcript) -> Context:
         target=s.budget.target,
         keep_recent_turns=s.policy.keep_recent_turns,
         language=language_of([entry.message for entry in transcript.entries]),
+        originals={
+            tip: message for tip, message in zip(s.reconciled.tips, s.reconciled.history, strict=True) if tip not in s.forgotten
+        },
         summaries=s.summaries,
         pins=s.pins,
         summarizer=s.summarizer,

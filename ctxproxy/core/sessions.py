@@ -59,8 +59,11 @@ def derived_name(messages: Sequence[Message]) -> str | None:
 
 
 def frame_of(model: str, *, stream: bool, tools: bytes | None) -> str:
-    """A digest of how a client asks: a thin client asks alike each time, a side request (title, tags) does not."""
-    return hashlib.blake2b(repr((model, stream, tools or b"")).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+    """A digest of how a client asks: a thin client asks alike each time, a side request (title, tags) does not.
+
+    Its first digit tells requests that stream or bring tools from those that do not, as side requests mostly do not.
+    """
+    return str(stream + bool(tools)) + hashlib.blake2b(repr((model, stream, tools or b"")).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
 def may_be_thin(session: Session | None, messages: Sequence[Message], *, mode: Mode, named: bool, frame: str, same_system: bool) -> bool:
@@ -126,8 +129,13 @@ def manner_seen(reconciled: Reconciled, messages: Sequence[Message]) -> Manner:
 
 
 def moves_tip(session: Session | None, reconciled: Reconciled, frame: str) -> bool:
-    """Whether the session stands at this request's end afterwards: not for a side request in another frame."""
-    return session is None or session.tip == ROOT or reconciled.fresh_from > 0 or session.frame in ("", frame)
+    """Whether the session stands at this request's end afterwards: not for a side request in another frame.
+
+    One that came first gives way (Open WebUI and opencode may ask for a title before the chat itself).
+    """
+    if session is None or session.tip == ROOT or reconciled.fresh_from > 0:
+        return True
+    return session.frame in ("", frame) or frame[0] > session.frame[0]
 
 
 def to_store(reconciled: Reconciled, tokens: Sequence[int], now: float) -> tuple[StoredMessage, ...]:

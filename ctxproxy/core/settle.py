@@ -40,7 +40,7 @@ def settle(s: Situation, plan: Plan, ending: Ending) -> list[Effect]:
             ending.key,
             ending.now,
             ending.manner,
-            ending.frame,
+            ending.frame if moves else "",
             tuple(m.raw for m in s.leading) if moves and s.leading else None,
             ending.model if moves or ending.session is None else None,
             ending.profile,

@@ -6,14 +6,22 @@ kept out by the client, stays where it is and parts the stretch into several spa
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
 from ctxproxy.core import frames
 from ctxproxy.core.language import Language
-from ctxproxy.core.messages import SYSTEM_ROLES, Message, Tip
+from ctxproxy.core.messages import SYSTEM_ROLES, Message, Tip, tool_calls
 from ctxproxy.core.transcript import CountMessage, Entry, Span, Transcript, protected
+
+
+READ_AGAIN_BYTES = 2_000_000
+"""About half a second of sentence scoring on one core."""
+
+
+ANSWER_TOKENS = 40
+"""What an answer may cost more than an acknowledgement of ours, about 12 tokens, and still be the better choice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +36,17 @@ class Stretch:
 def last_tip(entry: Entry) -> Tip:
     """The newest history message that an entry is or stands in for."""
     return entry.covers[-1] if entry.covers else entry.tip
+
+
+def read_again(entries: Sequence[Entry], originals: Mapping[Tip, Message]) -> list[Message]:
+    """What entries are or stand in for, as it was said, so that a summary is not made of markers and of summaries; where the
+    originals are not at hand, or are more than can be read in the time of a request, the entries as they stand.
+    """
+    out: list[Message] = []
+    for entry in entries:
+        tips = entry.covers or ((entry.tip,) if entry.tip else ())
+        out += [originals[tip] for tip in tips] if tips and all(tip in originals for tip in tips) else [entry.message]
+    return out if sum(len(message.raw) for message in out) <= READ_AGAIN_BYTES else [entry.message for entry in entries]
 
 
 def oldest_stretch(transcript: Transcript, keep_turns: int, room: int) -> Stretch | None:
@@ -64,8 +83,22 @@ def stretch_to(transcript: Transcript, end: int, kept: frozenset[int]) -> Stretc
             spans.append(group)
     if not spans:
         return None
+    spans[-1] = _but_its_answer(transcript, spans[-1])
     tips = (last_tip(transcript.entries[i]) for i in range(spans[-1].end - 1, spans[0].start - 1, -1))
     return Stretch(tuple(spans), next((tip for tip in tips if tip), ""))
+
+
+def _but_its_answer(transcript: Transcript, span: Span) -> Span:
+    """The span without a short answer at its end that a user message follows: it serves the frame as the assistant's side, in the
+    assistant's own words, where else an acknowledgement would have to be made up.
+    """
+    at = span.end - 1
+    if at <= span.start or span.end >= len(transcript.entries):
+        return span
+    last, before, after = transcript.entries[at], transcript.entries[at - 1].message.role, transcript.entries[span.end].message.role
+    plain = last.message.role == "assistant" and last.origin == "original" and not tool_calls(last.message)
+    fits = last.tokens <= ANSWER_TOKENS and before != "assistant" and after == "user"
+    return Span(span.start, at) if plain and fits else span
 
 
 def framed(transcript: Transcript, span: Span, text: str, language: Language) -> tuple[Message, ...]:

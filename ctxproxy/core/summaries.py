@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -144,6 +144,8 @@ REFUSAL = re.compile(
 REFUSAL_CHARS = 400
 """A longer text that begins with an apology still holds something."""
 FINE_ENDS = frozenset({None, "stop", "eos", "end_turn", "stop_sequence", "STOP", ""})
+NAMED_ENDS = frozenset({"length", "content_filter", "tool_calls", "function_call", "max_tokens", "error"})
+"""Those that a log may name: an upstream can write anything there."""
 FEW_TOKENS = 200
 """What is shorter than this may have a summary of a word or two."""
 LEAST_UNITS = 3
@@ -158,7 +160,7 @@ def verify(draft: Draft, need: Need, count_text: CountText) -> Verdict:
     covered = sum(_tokens(m, count_text) for m in need.covered) + (count_text(need.previous.text) if need.previous else 0)
     checks = (
         (draft.calls_tools, "calls a tool"),
-        (draft.finish_reason not in FINE_ENDS, f"ended by {draft.finish_reason}"),
+        (draft.finish_reason not in FINE_ENDS, f"ended by {draft.finish_reason if draft.finish_reason in NAMED_ENDS else 'an unknown reason'}"),
         (not text, "empty"),
         (len(text) <= REFUSAL_CHARS and REFUSAL.match(text.lower()) is not None, "a refusal"),
         (covered > FEW_TOKENS and _units(text) < LEAST_UNITS, "says nothing"),
@@ -212,18 +214,35 @@ def _wrong_script(text: str, need: Need) -> bool:
 # --- completing --------------------------------------------------------------------------------------------------------------------
 
 
+class _Known(NamedTuple):
+    """What a summary may not lose, weightiest values first, and how many tokens they may take."""
+
+    rules: list[str]
+    values: list[str]
+    rules_tokens: int
+    values_tokens: int
+
+
+def _known(need: Need) -> _Known:
+    share = VALUES_SHARE if any(tool_calls(m) for m in need.covered) else BARE_VALUES_SHARE
+    values = [fact.text for fact in rank(need.covered)]
+    return _Known(rules(need.covered), values, int(need.max_tokens * RULES_SHARE), int(need.max_tokens * share))
+
+
 def complete(text: str, need: Need, count_text: CountText) -> str:
     """A summary with the user's rules and the weightiest exact values that it lacks appended, in bounded shares of its size."""
-    rules_label, values_label = LABELS[need.language]
+    return _completed(text, _known(need), need.language, count_text)
+
+
+def _completed(text: str, known: _Known, language: Language, count_text: CountText) -> str:
+    rules_label, values_label = LABELS[language]
     text = without_frames(text)
     held = level(text)
-    missing = [rule for rule in rules(need.covered) if level(rule) not in held]
-    kept = fitting(missing, int(need.max_tokens * RULES_SHARE), count_text)
+    kept = fitting([rule for rule in known.rules if level(rule) not in held], known.rules_tokens, count_text)
     lines = [rules_label, *(f"- {rule}" for rule in kept)] if kept else []
     held = level("\n".join((held, *kept)))
-    values = [fact.text for fact in rank(need.covered) if not _stands_in(held, fact.text.lower())]
-    share = VALUES_SHARE if any(tool_calls(m) for m in need.covered) else BARE_VALUES_SHARE
-    chosen = fitting(values, int(need.max_tokens * share), count_text)
+    missing = (value for value in known.values if not _stands_in(held, value.lower()))
+    chosen = fitting(missing, known.values_tokens, count_text)
     lines += [values_label + "; ".join(chosen)] if chosen else []
     return "\n".join([text, *lines] if text else lines)
 
@@ -239,7 +258,7 @@ def _stands_in(held: str, value: str) -> bool:
     return False
 
 
-def fitting(texts: Sequence[str], most_tokens: int, count_text: CountText) -> list[str]:
+def fitting(texts: Iterable[str], most_tokens: int, count_text: CountText) -> list[str]:
     """The texts, in order, that fit one after the other; one that is too long is passed over."""
     out: list[str] = []
     for text in texts:
@@ -258,6 +277,7 @@ def stand_in(need: Need, count_text: CountText, earlier: str = "") -> str:
         earlier = need.previous.text
     told = squeeze(without_frames(earlier), int(need.max_tokens * PREVIOUS_SHARE), count_text) if earlier else ""
     room = need.max_tokens - count_text(told)
-    facts = complete("", need, count_text)
+    known = _known(need)
+    facts = _completed("", known, need.language, count_text)
     best = extract(need.covered, max(0, room - count_text(facts) - 2), count_text, need.language)
-    return squeeze("\n".join(part for part in (told, complete(best, need, count_text)) if part), need.max_tokens, count_text)
+    return squeeze("\n".join(part for part in (told, _completed(best, known, need.language, count_text)) if part), need.max_tokens, count_text)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, NamedTuple, TypeAlias
 
-from ctxproxy.core.messages import Message, Tip, text_of, tool_calls
+from ctxproxy.core.messages import Message, Tip, tool_calls
 from ctxproxy.errors import InvalidEdit
 
 Origin: TypeAlias = Literal["original", "edited", "inserted"]
@@ -230,8 +230,3 @@ def violations(messages: Sequence[Message]) -> list[str]:
 
 
 SYSTEM = ("system", "developer")
-
-
-def size_chars(message: Message) -> int:
-    """Characters of text and arguments: a cheap measure of how long a message is."""
-    return len(text_of(message)) + sum(len(call.arguments) for call in tool_calls(message))

@@ -10,7 +10,7 @@ from ctxproxy.core import jsontext
 from ctxproxy.errors import StoreUnavailable
 from ctxproxy.proxy import passthrough
 from ctxproxy.proxy.exchange import chat_completions
-from ctxproxy.proxy.middleware import errors_in_shape, request_log
+from ctxproxy.proxy.middleware import about_to_begin, errors_in_shape, request_log
 from ctxproxy.proxy.state import State
 
 OWN = "/ctxproxy/"
@@ -21,6 +21,7 @@ READY_WITHIN_S = 2.0
 def make_app(state: State) -> web.Application:
     """The application without the admin API, which `wiring` adds under `/ctxproxy/`."""
     app = web.Application(middlewares=[request_log, errors_in_shape], client_max_size=0)
+    app.on_response_prepare.append(about_to_begin)
     routes = _Routes(state)
     app.router.add_get("/healthz", routes.healthz)
     app.router.add_get("/readyz", routes.readyz)

@@ -113,7 +113,15 @@ def header(response: Response, name: str) -> str:
 
 
 async def examine(response: Response, tasks: Tasks, max_body_bytes: int) -> Stream | Whole | Refused:
-    """What an answer is; reads no more of a stream than its first events."""
+    """What an answer is; reads no more of a stream than its first events. Closes the response if that fails or is cancelled."""
+    try:
+        return await _examined(response, tasks, max_body_bytes)
+    except BaseException:
+        await response.close()
+        raise
+
+
+async def _examined(response: Response, tasks: Tasks, max_body_bytes: int) -> Stream | Whole | Refused:
     if response.status >= 400:
         body = await _read(response)
         return Refused(response, body, classify(response.status, plain_body(response, body, max_body_bytes)[:ERROR_BYTES]))

@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
+from typing import TypeAlias
 
 from aiohttp import web
 
@@ -33,20 +34,55 @@ from ctxproxy.proxy.tee import Settle, relay_stream, relay_whole
 
 log = logging.getLogger("ctxproxy")
 MEGABYTE = 1_048_576
+Outcome: TypeAlias = web.StreamResponse | CtxproxyError | ConnectionError
 
 
 async def chat_completions(state: State, request: web.Request) -> web.StreamResponse:
     """Serve `POST /v1/chat/completions`."""
     settings = state.settings()
-    encoded = await read_body(request, int(settings.listen.max_body_mb * MEGABYTE))
+    most_bytes = int(settings.listen.max_body_mb * MEGABYTE)
+    encoded = await read_body(request, most_bytes)
     if bypassed(request):
-        return await passthrough.forward(state, request, encoded)
-    began = time.monotonic()
-    plain = decode_body(encoded, request.headers.get("Content-Encoding", ""), int(settings.listen.max_body_mb * MEGABYTE))
+        return await _bypassing(state, request, encoded, most_bytes)
     try:
-        chat = wire.parse(encoded if plain == encoded else plain)
+        chat = _parsed(request, encoded, most_bytes)
     except WireError:
         return await passthrough.forward(state, request, encoded)
+    serving = _served(state, request, settings, chat, encoded)
+    if settings.upstream.on_disconnect == "cancel":
+        return await serving
+    outcome: Outcome = await asyncio.shield(state.tasks.start(_outcome(serving), "answer"))  # goes on when the client leaves
+    if isinstance(outcome, Exception):
+        raise outcome
+    return outcome
+
+
+def _parsed(request: web.Request, encoded: bytes, most_bytes: int) -> ChatRequest:
+    plain = decode_body(encoded, ",".join(request.headers.getall("Content-Encoding", [])), most_bytes)
+    return wire.parse(encoded if plain == encoded else plain)
+
+
+async def _bypassing(state: State, request: web.Request, encoded: bytes, most_bytes: int) -> web.StreamResponse:
+    """Forward a request as it is, but for `x_context`, to the upstream of its model; what cannot be read, as it is."""
+    try:
+        chat = _parsed(request, encoded, most_bytes)
+    except CtxproxyError:
+        return await passthrough.forward(state, request, encoded)
+    body = wire.render(chat)
+    changed = body is not chat.body
+    return await passthrough.forward(state, request, body if changed else encoded, model=chat.model, reencoded=changed)
+
+
+async def _outcome(serving: Awaitable[web.StreamResponse]) -> Outcome:
+    """An answer, or the error that is no fault of ours as a value."""
+    try:
+        return await serving
+    except (CtxproxyError, ConnectionError) as error:
+        return error
+
+
+async def _served(state: State, request: web.Request, settings: Settings, chat: ChatRequest, encoded: bytes) -> web.StreamResponse:
+    began = time.monotonic()
     caller = identify(request, chat, settings, state.secret)
     try:
         prepared = await prepare(state, settings, chat, caller)
@@ -57,13 +93,13 @@ async def chat_completions(state: State, request: web.Request) -> web.StreamResp
             raise
         log.warning("the store does not answer, so nothing is remembered of this request: %s", error.message)
         state.metrics.store_errors.inc()
-        return await _untouched(state, request, settings, chat, caller, "store_unavailable")
+        return await _untouched(state, request, settings, chat, caller, encoded, "store_unavailable")
     except CtxproxyError:
         raise
     except Exception as error:
         log.exception("planning failed, the request goes out as it came: %s", type(error).__name__)
         state.metrics.failed_open.inc()
-        return await _untouched(state, request, settings, chat, caller, "failed_open")
+        return await _untouched(state, request, settings, chat, caller, encoded, "failed_open")
     state.metrics.planning.observe(time.monotonic() - began)
     got = await rescue.answer(situation, planned)
     return await _answered(state, request, settings, prepared, got, rescue.asked)
@@ -156,9 +192,13 @@ def _note(state: State, request: web.Request, prepared: Prepared, got: Got) -> N
     )
 
 
-async def _untouched(state: State, request: web.Request, settings: Settings, chat: ChatRequest, caller: Caller, action: str) -> web.StreamResponse:
+async def _untouched(
+    state: State, request: web.Request, settings: Settings, chat: ChatRequest, caller: Caller, encoded: bytes, action: str
+) -> web.StreamResponse:
     """Forward a request without planning and without a trace, and say so."""
-    call = call_for(request, caller.target, settings, wire.render(chat), reencoded=True)
+    body = wire.render(chat)
+    as_it_came = body is chat.body
+    call = call_for(request, caller.target, settings, encoded if as_it_came else body, reencoded=not as_it_came)
     response = await state.upstream(caller.target.base_url).send(call)
     try:
         result = await examine(response, state.tasks, int(settings.listen.max_body_mb * MEGABYTE))

@@ -13,9 +13,17 @@ CREDENTIAL = re.compile(r"(?i)(bearer\s+|\b(?:sk|pk|rk|xai|gsk|key)-)[\w.~+/=-]{
 """What looks like a key, wherever it comes from: an upstream's words may repeat one."""
 
 
+CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+"""What could end a line or steer a terminal: a path or a header may hold it, to forge a line of ours."""
+
+
 class _Text(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        return without_credentials(super().format(record))
+        when = self.formatTime(record)
+        line = f"{when} {record.levelname} {on_one_line(record.getMessage())}"
+        if record.exc_info:
+            line += "".join(f"\n  | {on_one_line(part)}" for part in self.formatException(record.exc_info).split("\n"))
+        return without_credentials(line)
 
 
 class _Json(logging.Formatter):
@@ -27,6 +35,11 @@ class _Json(logging.Formatter):
         return without_credentials(json.dumps(line, ensure_ascii=False))
 
 
+def on_one_line(text: str) -> str:
+    """The text with control characters and line ends escaped."""
+    return CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
+
+
 def without_credentials(text: str) -> str:
     """The text with everything that looks like a key masked."""
     return CREDENTIAL.sub(lambda found: found[1] + "***", text)
@@ -35,6 +48,6 @@ def without_credentials(text: str) -> str:
 def set_up(level: str, form: Literal["text", "json"]) -> None:
     """Send the program's log to standard error; libraries are heard from warnings on, since their debug lines hold headers."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_Json() if form == "json" else _Text("%(asctime)s %(levelname)s %(message)s"))
+    handler.setFormatter(_Json() if form == "json" else _Text())
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
     logging.getLogger("ctxproxy").setLevel(level.upper())

@@ -11,13 +11,18 @@ from aiohttp import web
 
 from ctxproxy.core import jsontext
 from ctxproxy.errors import CtxproxyError, StoreUnavailable
+from ctxproxy.ports import Headers
 
 log = logging.getLogger("ctxproxy")
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 RETRY_AFTER_S = 2
 """What a client is told to wait when the store is down: long enough for a restart, short enough to be tried again."""
-NOTE = "ctxproxy-note"
+NOTE = web.RequestKey("note", str)
 """Key under which a handler leaves words for its request's log line."""
+BEGUN = web.RequestKey("begun", web.StreamResponse)
+"""Key under which the answer stands whose head has left."""
+NOT_OURS_TO_ADD = ("Content-Type", "Server")
+"""Headers that aiohttp puts into every answer that has none; a relayed one passes as the upstream made it (Date is asked of us: RFC 9110 §6.6.1)."""
 
 
 def error_response(error: CtxproxyError) -> web.Response:
@@ -32,6 +37,36 @@ def _body(message: str, code: str) -> bytes:
     )
 
 
+class Relayed(web.StreamResponse):
+    """An upstream's answer on its way to the client: its status, reason and headers, and `ours` in place of any it has of these names."""
+
+    def __init__(self, status: int, reason: str, theirs: Headers, ours: Headers = ()) -> None:
+        super().__init__(status=status, reason=reason or None)
+        for name, value in theirs:
+            self.headers.add(name, value)
+        for name, value in ours:
+            self.headers[name] = value
+        self.given = frozenset(name.lower() for name in self.headers)
+
+
+async def about_to_begin(request: web.Request, answer: web.StreamResponse) -> None:
+    """Just before a head leaves: note that it does, and take out what aiohttp adds to a relayed answer."""
+    request[BEGUN] = answer
+    if isinstance(answer, Relayed):
+        for name in NOT_OURS_TO_ADD:
+            if name.lower() not in answer.given:
+                answer.headers.popall(name, None)
+
+
+def _unless_begun(request: web.Request, answer: web.Response) -> web.StreamResponse:
+    """The answer; where the head of another has left there is no place for it: that one breaks off, so that nobody takes it for whole."""
+    if BEGUN not in request:
+        return answer
+    if request.transport is not None:
+        request.transport.abort()
+    return request[BEGUN]
+
+
 @web.middleware
 async def errors_in_shape(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Turn every error into an answer in OpenAI's shape."""
@@ -39,7 +74,7 @@ async def errors_in_shape(request: web.Request, handler: Handler) -> web.StreamR
         return await handler(request)
     except CtxproxyError as error:
         log.warning("%s %s: %s", request.method, request.path, error.message)
-        return error_response(error)
+        return _unless_begun(request, error_response(error))
     except web.HTTPException as error:
         body = _body(f"{request.method} {request.path}: {error.reason}", "not_found" if error.status == 404 else "invalid_request")
         allow = {"Allow": error.headers["Allow"]} if "Allow" in error.headers else None
@@ -48,9 +83,8 @@ async def errors_in_shape(request: web.Request, handler: Handler) -> web.StreamR
         raise
     except Exception as error:
         log.exception("%s %s failed: %s", request.method, request.path, type(error).__name__)
-        return web.Response(
-            status=500, body=_body("ctxproxy failed on this request; its log says where", "internal_error"), content_type="application/json"
-        )
+        body = _body("ctxproxy failed on this request; its log says where", "internal_error")
+        return _unless_begun(request, web.Response(status=500, body=body, content_type="application/json"))
 
 
 @web.middleware

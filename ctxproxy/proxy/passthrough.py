@@ -8,6 +8,7 @@ from ctxproxy.core import headers
 from ctxproxy.ports import Response
 from ctxproxy.proxy.attempt import plain_body
 from ctxproxy.proxy.identify import target_for
+from ctxproxy.proxy.middleware import Relayed
 from ctxproxy.proxy.outgoing import call_for
 from ctxproxy.proxy.state import State
 
@@ -15,12 +16,12 @@ LISTING_BYTES = 4_194_304
 """The longest list of models that is read for the windows it tells of."""
 
 
-async def forward(state: State, request: web.Request, body: bytes | None = None) -> web.StreamResponse:
-    """Forward a request as it is (or with a body that was read already) and relay the answer as it comes."""
+async def forward(state: State, request: web.Request, body: bytes | None = None, *, model: str = "", reencoded: bool = False) -> web.StreamResponse:
+    """Forward a request as it is (or with a body that was read already) and relay the answer as it comes; `reencoded` as in `call_for`."""
     settings = state.settings()
-    target = target_for(settings, "")
+    target = target_for(settings, model)
     sent = body if body is not None else request.content.iter_any() if request.body_exists else None
-    call = call_for(request, target, settings, sent)
+    call = call_for(request, target, settings, sent, reencoded=reencoded)
     response = await state.upstream(target.base_url).send(call)
     try:
         state.metrics.upstream_calls.labels("passthrough", str(response.status)).inc()
@@ -31,9 +32,7 @@ async def forward(state: State, request: web.Request, body: bytes | None = None)
 
 
 async def _relay(request: web.Request, response: Response, learner: State | None, origin: str) -> web.StreamResponse:
-    answer = web.StreamResponse(status=response.status, reason=response.reason or None)
-    for name, value in headers.response_headers(response.headers, drop_length=False):
-        answer.headers.add(name, value)
+    answer = Relayed(response.status, response.reason, headers.response_headers(response.headers, drop_length=False))
     await answer.prepare(request)
     seen = bytearray()
     async for chunk in response.chunks():

@@ -81,9 +81,7 @@ class Rescue:
             result = await self._send(planned)
             if not isinstance(result, Refused):
                 return self._got(result, situation, planned, attempts)
-            counted = round(planned.tokens_sent / self._prepared.factor)
-            await self._state.windows.learn(self._prepared.caller.target.origin, self._prepared.chat.model, result.verdict, counted=counted)
-            step = await self._next(result, situation, planned)
+            step = await self._rescued(result, situation, planned)
             if step is None:
                 return self._got(result, situation, planned, attempts)
             await result.response.close()
@@ -104,6 +102,18 @@ class Rescue:
         response = await self._state.upstream(target.base_url).send(call)
         self._state.metrics.upstream_calls.labels("chat", str(response.status)).inc()
         return await examine(response, self._state.tasks, int(self._settings.listen.max_body_mb * MEGABYTE))
+
+    async def _rescued(self, refused: Refused, situation: Situation, sent: Plan) -> tuple[Situation, Plan] | None:
+        """The plan to try next, after the refusal was learned from; None where there is none, or where a fault of ours keeps us from one."""
+        try:
+            counted = round(sent.tokens_sent / self._prepared.factor)
+            await self._state.windows.learn(self._prepared.caller.target.origin, self._prepared.chat.model, refused.verdict, counted=counted)
+            return await self._next(refused, situation, sent)
+        except Exception as error:
+            log.exception("the rescue of a refused request failed, its refusal is passed on: %s", type(error).__name__)
+            self._state.metrics.failed_open.inc()
+            self._marks.append(("failed_open", 1))
+            return None
 
     async def _next(self, refused: Refused, situation: Situation, sent: Plan) -> tuple[Situation, Plan] | None:
         """The next rung's plan; None when nothing is left that would help."""

@@ -14,6 +14,7 @@ from ctxproxy.core import headers, jsontext
 from ctxproxy.errors import CtxproxyError, UpstreamTimeout
 from ctxproxy.ports import Response
 from ctxproxy.proxy.attempt import Refused, Stream, Whole, header
+from ctxproxy.proxy.middleware import Relayed
 
 Settle = Callable[[bool], Awaitable[None]]
 """Called once with whether the answer is whole."""
@@ -21,11 +22,7 @@ Settle = Callable[[bool], Awaitable[None]]
 
 def start(response: Response, ours: Sequence[tuple[str, str]], *, stream: bool) -> web.StreamResponse:
     """The client's response with the upstream's status and headers and, of ours, those that it has not set itself."""
-    answer = web.StreamResponse(status=response.status, reason=response.reason or None)
-    for name, value in headers.response_headers(response.headers, drop_length=not stream):
-        answer.headers.add(name, value)
-    for name, value in ours:
-        answer.headers[name] = value
+    answer = Relayed(response.status, response.reason, headers.response_headers(response.headers, drop_length=not stream), ours)
     if stream:
         answer.headers.setdefault("X-Accel-Buffering", "no")  # nginx would hold the events back
     return answer

@@ -190,7 +190,7 @@ class MemoryStore:
             kept.session,
             last_used=effect.now,
             manner=kept.session.manner if effect.manner == "unknown" else effect.manner,
-            frame=kept.session.frame or effect.frame,
+            frame=effect.frame or kept.session.frame,
             system=kept.session.system if effect.system is None else effect.system,
         )
 

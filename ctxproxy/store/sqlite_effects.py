@@ -38,7 +38,6 @@ from ctxproxy.store.rows import (
     window_values,
 )
 
-
 COUNTERS = ("requests", "tokens_in", "tokens_sent", "compactions", "messages", "turns")
 
 

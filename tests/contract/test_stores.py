@@ -51,11 +51,11 @@ async def test_a_new_store_holds_nothing(stores: Handles) -> None:
 async def test_a_session_keeps_what_its_first_request_said_and_notes_the_last(stores: Handles) -> None:
     first = OpenSession(KEY, 10.0, "thin", "frame one", (b"{}", b"\xff\0"))
     await stores.write.apply([first])
-    await stores.write.apply([OpenSession(KEY, 20.5, "unknown", "frame two", None)])
+    await stores.write.apply([OpenSession(KEY, 20.5, "unknown", "", None)])
     expected = Session(KEY, "", "thin", "frame one", (b"{}", b"\xff\0"), created=10.0, last_used=20.5)
     assert await stores.read.session(KEY) == expected
-    await stores.write.apply([OpenSession(KEY, 21.0, "full", "", ())])
-    assert await stores.read.session(KEY) == replace(expected, manner="full", system=(), last_used=21.0)
+    await stores.write.apply([OpenSession(KEY, 21.0, "full", "frame two", ())])
+    assert await stores.read.session(KEY) == replace(expected, manner="full", frame="frame two", system=(), last_used=21.0)
 
 
 async def test_profile_and_fixed_tokens_are_kept_where_a_model_is_given(stores: Handles) -> None:

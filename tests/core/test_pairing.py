@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ctxproxy.core.markers import acknowledgement, stray, unanswered
-from ctxproxy.core.messages import Message, make, text_of, tool_calls
-from ctxproxy.core.pairing import alternates, repair, restore_alternation
+from ctxproxy.core.markers import stray, unanswered
+from ctxproxy.core.messages import Message, make
+from ctxproxy.core.pairing import alternates, repair
 from ctxproxy.core.transcript import violations
 from tests.core.histories import assistant, call, histories, result, tool_call, user
 
@@ -72,10 +72,3 @@ def test_any_list_is_valid_after_repair_and_repair_is_idempotent(messages: list[
 )
 def test_alternation_is_that_of_user_and_assistant(messages: list[Message], whether: bool) -> None:
     assert alternates(messages) is whether
-
-
-def test_an_acknowledgement_parts_user_messages_side_by_side() -> None:
-    mended = restore_alternation([A, B, SYSTEM, A, assistant("x"), assistant("y")], "zh")
-    assert [text_of(m) for m in mended] == ["a", acknowledgement("zh"), "b", "s", acknowledgement("zh"), "a", "x", "y"]
-    assert restore_alternation([A, assistant("x"), B]) == [A, assistant("x"), B]
-    assert not tool_calls(mended[1])

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 
 from ctxproxy.core.messages import Message, make, text_of
-from ctxproxy.core.transcript import Edit, Entry, Fold, Replace, Span, Transcript, apply, protected, size_chars, untouchable, violations
+from ctxproxy.core.transcript import Edit, Entry, Fold, Replace, Span, Transcript, apply, protected, untouchable, violations
 from ctxproxy.errors import InvalidEdit
 from tests.core.histories import assistant, call, count, histories, result, tool_call, transcript, user
 
@@ -154,10 +154,6 @@ def test_what_folds_over_a_fold_covers_what_that_covered() -> None:
 )
 def test_violations_name_what_a_strict_upstream_refuses(messages: list[Message], found: list[str]) -> None:
     assert violations(messages) == found
-
-
-def test_size_counts_text_and_arguments() -> None:
-    assert size_chars(call("a", says="12", path="x")) == 2 + len('{"path": "x"}')
 
 
 @settings(max_examples=60, deadline=None)

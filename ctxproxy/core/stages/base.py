@@ -13,14 +13,15 @@ and stops when the target is met. A stage never looks at a clock, a store or a t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, TypeAlias, TypeVar
 
 import msgspec
 
 from ctxproxy.core.language import Language
 from ctxproxy.core.markers import MARKER_DIGITS, marker_of
+from ctxproxy.core.messages import Message, Tip
 from ctxproxy.core.records import Summary
 from ctxproxy.core.transcript import CountMessage, Edit, Transcript
 
@@ -41,6 +42,8 @@ class Context:
     """Where to stop."""
     keep_recent_turns: int = 4
     language: Language = "en"
+    originals: Mapping[Tip, Message] = field(default_factory=dict, repr=False)
+    """The history's messages as they came, for a stage that reads again what others have shortened."""
     summaries: Sequence[Summary] = ()
     """Ready summaries whose tips are on this chain."""
     pins: Sequence[str] = ()

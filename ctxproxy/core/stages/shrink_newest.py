@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ctxproxy.core.exchanges import exchanges, may_edit
 from ctxproxy.core.markers import topic_of_result
-from ctxproxy.core.policy import Count
+from ctxproxy.core.policy import Count, Fraction
 from ctxproxy.core.rewrites import fitted, with_short_arguments
 from ctxproxy.core.selection import level
 from ctxproxy.core.stages.base import Context, Stage, register
@@ -15,17 +15,19 @@ from ctxproxy.core.transcript import Edit, Replace, Transcript
 
 @register("shrink_newest", loss="reversible")
 class ShrinkNewest(Stage, frozen=True, forbid_unknown_fields=True):
-    """Aims at the limit, not the target: nothing is worth more than the newest result. Large results share the cut alike;
-    none goes under `min_tokens` tokens. Arguments are cut to `arguments_chars` characters.
+    """Aims at `fill` of the limit, not at the target: nothing is worth more than the newest result, but counts of dense data are off by
+    some percent from one tokenizer to the next. Large results share the cut alike; none goes under `min_tokens` tokens. Arguments are cut
+    to `arguments_chars` characters.
     """
 
+    fill: Fraction = 0.9
     min_tokens: Count = 100
     arguments_chars: Count = 1000
 
     def propose(self, transcript: Transcript, context: Context) -> Iterator[Edit]:
-        excess = transcript.tokens - context.limit
-        if excess <= 0:
+        if transcript.tokens <= context.limit:
             return
+        excess = transcript.tokens - int(context.limit * self.fill)
         newest = [e for e in exchanges(transcript) if e.at >= transcript.newest.start and may_edit(transcript.entries[e.at])]
         sizes = [transcript.entries[exchange.at].tokens for exchange in newest]
         cap = max(level(sizes, sum(sizes) - excess), self.min_tokens)

@@ -10,7 +10,7 @@ from ctxproxy.core.messages import Tip
 from ctxproxy.core.policy import Fraction
 from ctxproxy.core.records import Summary
 from ctxproxy.core.stages.base import Context, Stage, register
-from ctxproxy.core.stretches import Stretch, bridged, framed, last_tip, oldest_stretch
+from ctxproxy.core.stretches import Stretch, bridged, framed, last_tip, oldest_stretch, read_again
 from ctxproxy.core.transcript import Edit, Fold, Span, Transcript
 
 FRESH_TOKENS = 32
@@ -30,8 +30,9 @@ class Summarize(Stage, frozen=True, forbid_unknown_fields=True):
             return
         ready, newer_from = _ready(transcript, stretch, context)
         spans = _upto(stretch.spans, newer_from) if ready and self._enough(transcript, newer_from, context) else stretch.spans
-        covered = [transcript.entries[i].message for span in spans for i in range(*span)]
-        newer = [transcript.entries[i].message for span in spans for i in range(*span) if i >= newer_from]
+        places = [i for span in spans for i in range(*span)]
+        covered = read_again([transcript.entries[i] for i in places], context.originals)
+        newer = read_again([transcript.entries[i] for i in places if i >= newer_from], context.originals)
         room = self._room(context)
         background = background_of(covered, newer, ready, context.pins, room, context.count_text, context.language)
         wants = stretch.tip if newer and context.summarizer == "llm" else ""

@@ -11,7 +11,7 @@ INSERT INTO sessions (
 ON CONFLICT (name, tenant) DO UPDATE SET
     last_used = :now,
     manner = CASE :manner WHEN 'unknown' THEN manner ELSE :manner END,
-    frame = CASE frame WHEN '' THEN :frame ELSE frame END,
+    frame = CASE :frame WHEN '' THEN frame ELSE :frame END,
     system = coalesce(:system, system),
     model = coalesce(:model, model),
     profile = CASE WHEN :model IS NULL THEN profile ELSE :profile END,
