@@ -9,7 +9,7 @@ from ctxproxy.admin.dryrun import dry_run
 from ctxproxy.admin.find import body_of, number_in, session_of, text_in
 from ctxproxy.admin.shown import checkpoint_shown, message_shown, session_shown, summary_shown
 from ctxproxy.core import inspect
-from ctxproxy.core.effects import AppendMessages, CountUse, DropPin, Forget, MoveTip, OpenSession, PutCheckpoint, PutPin
+from ctxproxy.core.effects import AppendMessages, DropPin, Forget, MoveTip, OpenSession, PutCheckpoint, PutPin
 from ctxproxy.core.messages import ROOT, Tip, text_of
 from ctxproxy.core.plan import Plan, Situation, compacted_now, plan
 from ctxproxy.core.records import Pin, Session, SessionKey
@@ -113,8 +113,7 @@ class _Api:
             raise Conflict(f"there is a session {key.id} already; give another name as id", param="id")
         now = self._state.clock()
         opened = OpenSession(key, now, session.manner, session.frame, session.system, session.model, session.profile, session.fixed_tokens)
-        counted = CountUse(key, messages=len(rows), turns=sum(row.role == "user" for row in rows))
-        await self._state.store.apply([opened, AppendMessages(key, tuple(rows)), MoveTip(key, None, tip), counted])
+        await self._state.store.apply([opened, AppendMessages(key, tuple(rows)), MoveTip(key, None, tip)])
         return web.json_response({"id": key.id, "name": key.name, "tip": tip}, status=201)
 
     async def erase(self, request: web.Request) -> web.Response:

@@ -132,7 +132,7 @@ class Commands(Section, frozen=True):
 
 
 class StoreSettings(Section, frozen=True):
-    """Where sessions are kept: `memory://` or `sqlite:///path`; three slashes lead from the working directory, four to an absolute path."""
+    """Where sessions are kept: `memory://` or `sqlite:///path`; three slashes lead to a path in `data_dir`, four to an absolute one."""
 
     url: Name = "sqlite:///ctxproxy.db"
 

@@ -54,8 +54,6 @@ class CountUse:
     tokens_in: int = 0
     tokens_sent: int = 0
     compactions: int = 0
-    messages: int = 0
-    turns: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,8 +53,6 @@ def settle(s: Situation, plan: Plan, ending: Ending) -> list[Effect]:
             tokens_in=plan.tokens_in,
             tokens_sent=plan.tokens_sent,
             compactions=int(plan.checkpoint is not None),
-            messages=len(rows),
-            turns=sum(row.role == "user" for row in rows),
         ),
     ]
     if plan.checkpoint is not None and ending.replies:

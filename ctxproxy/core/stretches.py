@@ -15,7 +15,6 @@ from ctxproxy.core.language import Language
 from ctxproxy.core.messages import SYSTEM_ROLES, Message, Tip, tool_calls
 from ctxproxy.core.transcript import CountMessage, Entry, Span, Transcript, protected
 
-
 READ_AGAIN_BYTES = 2_000_000
 """About half a second of sentence scoring on one core."""
 

@@ -22,8 +22,9 @@ from ctxproxy.errors import BodyTooLarge, CtxproxyError, StoreUnavailable, WireE
 from ctxproxy.proxy import passthrough
 from ctxproxy.proxy.attempt import Refused, Stream, Whole, examine
 from ctxproxy.proxy.final_error import final_answer
-from ctxproxy.proxy.identify import Caller, bypassed, identify
+from ctxproxy.proxy.identify import Caller, bypassed, credentials_of, identify
 from ctxproxy.proxy.keeping import Keeping
+from ctxproxy.proxy.listing import ask_for_models
 from ctxproxy.proxy.middleware import NOTE
 from ctxproxy.proxy.outgoing import call_for
 from ctxproxy.proxy.prepare import Prepared, prepare
@@ -87,6 +88,8 @@ async def _served(state: State, request: web.Request, settings: Settings, chat: 
     try:
         prepared = await prepare(state, settings, chat, caller)
         rescue = Rescue(state, request, settings, prepared, encoded)
+        if state.windows.wants_listing(caller.target.origin, prepared.belief):
+            state.tasks.start(ask_for_models(state, settings, caller.target, credentials_of(request, caller.target)), "list of models")
         situation, planned = await rescue.first_plan()
     except StoreUnavailable as error:
         if caller.mode == "append":

@@ -96,6 +96,12 @@ def identify(request: web.Request, chat: ChatRequest, settings: Settings, secret
     )
 
 
+def credentials_of(request: web.Request, target: Target) -> list[tuple[str, str]]:
+    """The headers that hold a request's credential, for calls of our own on its behalf; the configured key if it brings none."""
+    given = [(name, request.headers[name]) for name in CREDENTIAL_HEADERS if request.headers.get(name)]
+    return given or ([("Authorization", f"Bearer {target.api_key}")] if target.api_key else [])
+
+
 def credential_of(request: web.Request, target: Target) -> str:
     """The credential a request is sent with: its own, else the configured key."""
     return next((request.headers[name] for name in CREDENTIAL_HEADERS if request.headers.get(name)), target.api_key)

@@ -10,7 +10,7 @@ from ctxproxy.config.schema import Settings
 from ctxproxy.core import headers
 from ctxproxy.core.urls import join_url
 from ctxproxy.ports import Call
-from ctxproxy.proxy.identify import CREDENTIAL_HEADERS, Target, own_headers
+from ctxproxy.proxy.identify import CREDENTIAL_HEADERS, Target, credentials_of, own_headers
 
 
 def call_for(request: web.Request, target: Target, settings: Settings, body: bytes | AsyncIterator[bytes] | None, *, reencoded: bool = False) -> Call:
@@ -18,8 +18,8 @@ def call_for(request: web.Request, target: Target, settings: Settings, body: byt
     passed = headers.request_headers(list(request.headers.items()), own_headers(settings))
     if reencoded:
         passed = [(name, value) for name, value in passed if name.lower() != "content-encoding"]
-    if target.api_key and not any(request.headers.get(name) for name in CREDENTIAL_HEADERS):
-        passed.append(("Authorization", f"Bearer {target.api_key}"))
+    if not any(request.headers.get(name) for name in CREDENTIAL_HEADERS):
+        passed += credentials_of(request, target)
     return Call(
         method=request.method,
         url=join_url(target.base_url, request.raw_path),

@@ -8,12 +8,10 @@ from ctxproxy.core import headers
 from ctxproxy.ports import Response
 from ctxproxy.proxy.attempt import plain_body
 from ctxproxy.proxy.identify import target_for
+from ctxproxy.proxy.listing import LISTING_BYTES
 from ctxproxy.proxy.middleware import Relayed
 from ctxproxy.proxy.outgoing import call_for
 from ctxproxy.proxy.state import State
-
-LISTING_BYTES = 4_194_304
-"""The longest list of models that is read for the windows it tells of."""
 
 
 async def forward(state: State, request: web.Request, body: bytes | None = None, *, model: str = "", reencoded: bool = False) -> web.StreamResponse:

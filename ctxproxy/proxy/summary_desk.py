@@ -20,7 +20,7 @@ from ctxproxy.core.records import SessionKey, Summary
 from ctxproxy.core.summaries import Need
 from ctxproxy.errors import StoreUnavailable
 from ctxproxy.ports import Headers, Store, Tokenizer, Upstream
-from ctxproxy.proxy.identify import CREDENTIAL_HEADERS, Target
+from ctxproxy.proxy.identify import Target, credentials_of
 from ctxproxy.proxy.metrics import Metrics
 from ctxproxy.proxy.summarizer import Summarizer, Writer
 from ctxproxy.proxy.tasks import Tasks
@@ -90,9 +90,7 @@ def asked_for(request: web.Request, settings: Settings, target: Target, model: s
     if own.base_url or own.api_key:
         credentials: list[tuple[str, str]] = [("Authorization", f"Bearer {own.api_key}")] if own.api_key else []
     else:
-        credentials = [(name, request.headers[name]) for name in CREDENTIAL_HEADERS if request.headers.get(name)]
-        if not credentials and target.api_key:
-            credentials = [("Authorization", f"Bearer {target.api_key}")]
+        credentials = credentials_of(request, target)
     return Asked(own.base_url or target.base_url, own.model or model, credentials, window_tokens, tokenizer, own.timeout_s)
 
 

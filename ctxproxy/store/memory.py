@@ -237,6 +237,8 @@ def _append(kept: _Kept, messages: Sequence[StoredMessage]) -> None:
         if old is None and (message.parent == ROOT or message.parent in kept.messages):
             kept.messages[message.tip] = message
             kept.parents.add(message.parent)
+            turns = kept.session.turns + (message.role == "user")
+            kept.session = replace(kept.session, messages=kept.session.messages + 1, turns=turns)
         elif old is not None and old.partial and not message.partial:
             kept.messages[message.tip] = replace(message, parent=old.parent)
 
@@ -249,8 +251,6 @@ def _count(kept: _Kept, use: CountUse) -> None:
         tokens_in=session.tokens_in + use.tokens_in,
         tokens_sent=session.tokens_sent + use.tokens_sent,
         compactions=session.compactions + use.compactions,
-        messages=session.messages + use.messages,
-        turns=session.turns + use.turns,
     )
 
 

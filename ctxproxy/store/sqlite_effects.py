@@ -38,7 +38,7 @@ from ctxproxy.store.rows import (
     window_values,
 )
 
-COUNTERS = ("requests", "tokens_in", "tokens_sent", "compactions", "messages", "turns")
+COUNTERS = ("requests", "tokens_in", "tokens_sent", "compactions")
 
 
 class Refused(Exception):
@@ -128,6 +128,7 @@ class EffectWriter:
         self._put_body(message, values)
         self._run("insert_message", session=session, **values)
         self._run("no_leaf", session=session, tip=message.parent)
+        self._run("count_message", session=session, turns=int(message.role == "user"))
 
     def _replace(self, old: Row, message: StoredMessage) -> None:
         at, body, partial = old

@@ -26,8 +26,7 @@ QUESTION = "What is the harbour code?"
 TOOLS = ("look_up", "weigh")
 WORDS = """anchor barge buoy cable cargo chart clerk coal copper crane crew dock ferry fleet flour freight gate grain gull hatch hull invoice keel
 ladder lamp ledger lock mast mooring night oar office paint pier pilot plank quay rain rope rudder salt sand ship shore signal sluice steam stern
-storm tar tide timber tug wagon wharf winch wind""".split()
-NOTES = ("The new crane needs oil every week.", "The ferry comes twice a day.", "Paint for the pier is ordered.")
+storm tar tide timber tug wagon wharf winch wind""".split()  # noqa: SIM905  a list would take 60 lines
 
 
 def spoken(turn: int) -> str:

@@ -54,6 +54,8 @@ class Summarize(Stage, frozen=True, forbid_unknown_fields=True):
 
     def _stretch(self, transcript: Transcript, context: Context) -> Stretch | None:
         """The stretch that gives way, if there is enough in it but what this stage has put there before."""
+        if transcript.tokens <= context.target:
+            return None
         stretch = oldest_stretch(transcript, context.keep_recent_turns, context.target - self._room(context).total)
         return stretch if stretch and any(self._fresh_tokens(transcript, span) >= FRESH_TOKENS for span in stretch.spans) else None
 

@@ -23,9 +23,11 @@ UPDATE sessions SET tip = :to WHERE id = :session AND (:expected IS NULL OR tip 
 -- name: count_use
 UPDATE sessions SET
     requests = requests + :requests, tokens_in = tokens_in + :tokens_in,
-    tokens_sent = tokens_sent + :tokens_sent, compactions = compactions + :compactions,
-    messages = messages + :messages, turns = turns + :turns
+    tokens_sent = tokens_sent + :tokens_sent, compactions = compactions + :compactions
 WHERE id = :session;
+
+-- name: count_message
+UPDATE sessions SET messages = messages + 1, turns = turns + :turns WHERE id = :session;
 
 -- name: message
 SELECT id, body, partial FROM messages WHERE tip = :tip AND session = :session;

@@ -14,14 +14,13 @@ from pydantic_ai.providers.openai import OpenAIProvider
 
 URL, SESSION, MANNER = sys.argv[1:]
 SCRIPT = json.load(sys.stdin)
-results = 0
+results: list[str] = []
 
 
 def tool(kind: str) -> Tool[None]:
     def run(name: str) -> str:
-        global results
-        results += 1
-        return str(SCRIPT["results"][kind][name])
+        results.append(SCRIPT["results"][kind][name])
+        return results[-1]
 
     return Tool(run, takes_ctx=False, name=kind, description=f"{kind} a berth")
 
@@ -45,4 +44,4 @@ async def hold() -> list[str]:
     return answers
 
 
-print(json.dumps({"answers": asyncio.run(hold()), "results": results}))
+print(json.dumps({"answers": asyncio.run(hold()), "results": len(results)}))

@@ -63,13 +63,14 @@ def test_it_leaves_alone(messages: list[Message], limit: int, changes: dict[str,
 
 
 def test_what_it_has_summarized_it_does_not_summarize_again() -> None:
-    first = folded(TALK, 500)
-    again = Summarize().propose(first.transcript, given_room(first.transcript, 300, target=10))
+    first = folded(TALK, 250)
+    assert len(first.transcript.entries) == 3
+    again = Summarize().propose(first.transcript, given_room(first.transcript, 250, target=10))
     assert list(again) == []
 
 
 def test_a_frame_that_would_be_longer_than_what_it_replaces_is_not_proposed() -> None:
-    t = transcript([user("short " * 8), assistant("words " * 8), user("z " * 3000)])
+    t = transcript([user("short " * 20), assistant("words " * 20), user("z " * 3000)])
     assert list(Summarize().propose(t, given_room(t, 4000, target=100, pins=("pin " * 400,)))) == []
 
 
@@ -116,9 +117,9 @@ def test_of_two_summaries_the_one_that_reaches_further_is_taken_and_a_models_bef
 
 def test_an_older_summary_is_enough_if_what_it_does_not_tell_fits() -> None:
     t = transcript(TALK)
-    outcome = folded(TALK, 1000, summaries=[ready(t.entries[15].tip)], keep_recent_turns=1)
+    outcome = folded(TALK, 1500, summaries=[ready(t.entries[19].tip)], keep_recent_turns=1)
     assert outcome.wants == ""
-    assert messages_of(outcome)[2:] == TALK[16:]
+    assert messages_of(outcome)[2:] == TALK[20:]
 
 
 def test_an_older_summary_that_tells_too_little_is_followed_by_the_best_of_the_rest() -> None:
@@ -126,7 +127,7 @@ def test_an_older_summary_that_tells_too_little_is_followed_by_the_best_of_the_r
     outcome = folded(TALK, 700, summaries=[ready(t.entries[3].tip)])
     assert outcome.wants != ""
     text = text_of(messages_of(outcome)[0])
-    assert text.index("Told: the user asked about boats.") < text.index("q")
+    assert text.index("Told: the user asked about boats.") < text.index("User: ")
 
 
 def test_a_summary_that_ends_inside_a_group_is_not_used() -> None:
@@ -210,7 +211,7 @@ def test_the_options_bound_the_users_share_and_the_whole() -> None:
     assert little < much
 
 
-@settings(deadline=None, max_examples=60, suppress_health_check=list(HealthCheck))
+@settings(deadline=None, max_examples=40, suppress_health_check=list(HealthCheck))
 @given(transcripts(), st.sampled_from([0, 0.2, 0.5, 0.8]), st.sampled_from(["en", "zh"]), st.integers(0, 4))
 def test_whatever_comes_the_list_stays_legal_and_shrinks(t: Transcript, share: float, language: Any, keep: int) -> None:
     room = replace(context(int(t.tokens * share), language=language, keep_recent_turns=keep), pins=("PIN",))
