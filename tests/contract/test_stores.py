@@ -196,6 +196,15 @@ async def test_of_many_that_move_a_tip_at_once_one_wins(stores: Handles) -> None
     assert session.requests == 40
 
 
+async def test_messages_and_turns_are_counted_once_whoever_sends_them_again(stores: Handles) -> None:
+    rows = chain("a", "b", "c")
+    for _ in range(2):
+        await stores.write.apply([*begun(KEY, rows), AppendMessages(KEY, tuple(rows))])
+    session = await stores.read.session(KEY)
+    assert session is not None
+    assert (session.messages, session.turns) == (3, sum(row.role == "user" for row in rows))
+
+
 async def test_use_is_counted(stores: Handles) -> None:
     await stores.write.apply([OpenSession(KEY, 1.0), OpenSession(OTHER, 1.0)])
     await stores.write.apply([CountUse(KEY, 1, 200, 100, 2), CountUse(KEY, 1, 5), CountUse(OTHER, tokens_in=2**40)])
@@ -341,7 +350,7 @@ async def test_a_session_may_begin_anew_after_it_was_erased(stores: Handles) -> 
     await stores.write.apply([*begun(KEY, chain("a", "b")), Forget(KEY, message("a").tip)])
     await stores.write.erase(KEY)
     await stores.write.apply(begun(KEY, chain("a"), now=9.0))
-    assert await stores.read.session(KEY) == Session(KEY, message("a").tip, created=9.0, last_used=9.0)
+    assert await stores.read.session(KEY) == Session(KEY, message("a").tip, created=9.0, last_used=9.0, messages=1, turns=1)
 
 
 async def test_a_forgotten_message_is_noted_and_its_bytes_stay(stores: Handles) -> None:
