@@ -23,7 +23,7 @@ from ctxproxy.errors import ConfigError
 from ctxproxy.ports import Tokenizer, Upstream
 from ctxproxy.proxy import logs
 from ctxproxy.proxy.app import add_forwarding, make_app
-from ctxproxy.proxy.counting import Counts
+from ctxproxy.proxy.counting import Counts, Identities
 from ctxproxy.proxy.metrics import Metrics
 from ctxproxy.proxy.state import State
 from ctxproxy.proxy.summary_desk import SummaryDesk
@@ -37,8 +37,8 @@ from ctxproxy.upstream.open import open_upstream
 log = logging.getLogger("ctxproxy")
 KEY_FILE = "tenant.key"
 SECRET_BYTES = 32
-COUNTS_BYTES = 32 * 1_048_576
-"""Memory for remembered token counts: about 160,000 messages."""
+COUNTS_BYTES = IDENTITIES_BYTES = 32 * 1_048_576
+"""Memory for remembered token counts and for remembered identities: about 130,000 messages each."""
 CLOSE_WITHIN_S = 10.0
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 """glibc's malloc.h."""
@@ -142,6 +142,7 @@ async def running_state(settings: Callable[[], Settings]) -> AsyncIterator[State
         windows=WindowBook(store),
         summaries=SummaryDesk(store, upstreams, metrics, tasks),
         counts=Counts(COUNTS_BYTES),
+        identities=Identities(IDENTITIES_BYTES),
         tasks=tasks,
         metrics=metrics,
     )

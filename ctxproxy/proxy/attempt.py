@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import logging
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from ctxproxy.core.codings import MAX_BYTES, Decoder, decode_body, decoder
-from ctxproxy.core.overflow import Verdict, classify, classify_event, classify_finish
+from ctxproxy.core.overflow import OTHER, Verdict, classify, classify_event, classify_finish
 from ctxproxy.core.reply import Reply, ReplyAssembler, reply_from_body
 from ctxproxy.core.sse import Event, SseReader
 from ctxproxy.errors import BodyTooLarge, CtxproxyError, UnsupportedEncoding
 from ctxproxy.ports import Response
 from ctxproxy.proxy.tasks import Tasks
 
+log = logging.getLogger("ctxproxy")
+T = TypeVar("T")
 ERROR_BYTES = 1_048_576
-"""How much of an error body is looked at; all of it is passed on."""
+"""The longest error body that is looked at; longer ones are passed on unread."""
+STREAM_BEGINS = (b"data:", b"event:", b":")
+"""What only an event stream begins with: some servers name no content type for theirs, or a wrong one."""
 HOLD_EMPTY_S = 0.1
 """How long events without any content (a bare role) are held back, to see whether an error follows them."""
 
@@ -78,11 +84,16 @@ class Stream:
         if self.decoder is None:
             return []
         try:
-            events = self.reader.feed(self.decoder.feed(chunk))
+            return self._fed(self.decoder, chunk)
         except (BodyTooLarge, UnsupportedEncoding, ValueError):
             self.decoder = None
-            return []
-        found = [event for event in events if event.data]
+        except Exception as error:
+            log.exception("an answer could not be read along, it is relayed all the same: %s", type(error).__name__)
+            self.decoder = None
+        return []
+
+    def _fed(self, decoder: Decoder, chunk: bytes) -> list[Event]:
+        found = [event for event in self.reader.feed(decoder.feed(chunk)) if event.data]
         for event in found:
             self.assembler.feed(event.data, event.name)
         return found
@@ -122,42 +133,54 @@ async def examine(response: Response, tasks: Tasks, max_body_bytes: int) -> Stre
 
 
 async def _examined(response: Response, tasks: Tasks, max_body_bytes: int) -> Stream | Whole | Refused:
-    if response.status >= 400:
-        body = await _read(response)
-        return Refused(response, body, classify(response.status, plain_body(response, body, max_body_bytes)[:ERROR_BYTES]))
-    if header(response, "Content-Type").lower().startswith("text/event-stream"):
-        return await _begun(Stream(response, Pump(response, tasks), _decoder(response)))
-    return await _whole(response, max_body_bytes)
+    pump, failed = Pump(response, tasks), response.status >= 400
+    first = b"" if failed else await pump.peek(None) or b""
+    if not failed and (header(response, "Content-Type").lower().startswith("text/event-stream") or first.startswith(STREAM_BEGINS)):
+        return await _begun(Stream(response, pump, _decoder(response)), first)
+    body = bytearray(first)
+    async for chunk in pump.rest():
+        body += chunk
+        if len(body) > max_body_bytes:
+            return Stream(response, pump, None, [bytes(body)])
+    return _whole(response, bytes(body), max_body_bytes)
 
 
-async def _whole(response: Response, max_body_bytes: int) -> Whole | Refused:
-    body = await _read(response)
+def _whole(response: Response, body: bytes, max_body_bytes: int) -> Whole | Refused:
     plain = plain_body(response, body, max_body_bytes)
-    reply = reply_from_body(plain)
-    if len(plain) <= ERROR_BYTES and (verdict := classify(response.status, plain)).shrink_helps:
+    verdict = _understood(lambda: classify(response.status, plain), OTHER) if len(plain) <= ERROR_BYTES else OTHER
+    if response.status >= 400 or verdict.shrink_helps:
         return Refused(response, body, verdict)
-    return Whole(response, body, reply)
+    return Whole(response, body, _understood(lambda: reply_from_body(plain), None))
 
 
-async def _begun(stream: Stream) -> Stream | Refused:
+def _understood(read: Callable[[], T], otherwise: T) -> T:
+    """What an answer is found to say; `otherwise` where a fault of ours keeps us from finding out: it is relayed all the same."""
+    try:
+        return read()
+    except Exception as error:
+        log.exception("an answer could not be read, it is relayed all the same: %s", type(error).__name__)
+        return otherwise
+
+
+async def _begun(stream: Stream, first: bytes) -> Stream | Refused:
     """Read up to the first event that says something: content, a call, a finish, or an error."""
     heard = False
-    while True:
-        try:
-            chunk = await stream.pump.peek(HOLD_EMPTY_S if heard else None)
-        except TimeoutError:
-            return stream
-        if chunk is None:
-            return stream
+    chunk: bytes | None = first or None
+    while chunk is not None:
         stream.held.append(chunk)
         found = stream.feed(chunk)
         heard = heard or bool(found)
-        verdict = _verdict(stream, found)
+        verdict = _understood(lambda: _verdict(stream, found), None)  # noqa: B023  it is called at once
         if verdict is not None:
             rest = [piece async for piece in stream.pump.rest()]
             return Refused(stream.response, b"".join([*stream.held, *rest]), verdict)
         if stream.decoder is None or stream.assembler.has_output or stream.assembler.is_finished:
             return stream
+        try:
+            chunk = await stream.pump.peek(HOLD_EMPTY_S if heard else None)
+        except TimeoutError:
+            return stream
+    return stream
 
 
 def _verdict(stream: Stream, found: list[Event]) -> Verdict | None:
@@ -174,10 +197,6 @@ def _empty_end(reply: Reply) -> Verdict | None:
     made = reply.usage.completion_tokens if reply.usage else None
     verdicts = (classify_finish(choice.finish_reason, completion_tokens=made, has_output=False) for choice in reply.choices)
     return next((verdict for verdict in verdicts if verdict is not None), None)
-
-
-async def _read(response: Response) -> bytes:
-    return b"".join([chunk async for chunk in response.chunks()])
 
 
 def plain_body(response: Response, body: bytes, max_body_bytes: int = MAX_BYTES) -> bytes:

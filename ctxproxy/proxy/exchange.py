@@ -22,7 +22,7 @@ from ctxproxy.errors import BodyTooLarge, CtxproxyError, StoreUnavailable, WireE
 from ctxproxy.proxy import passthrough
 from ctxproxy.proxy.attempt import Refused, Stream, Whole, examine
 from ctxproxy.proxy.final_error import final_answer
-from ctxproxy.proxy.identify import Caller, bypassed, credentials_of, identify
+from ctxproxy.proxy.identify import Target, bypassed, credentials_of, identify, target_for
 from ctxproxy.proxy.keeping import Keeping
 from ctxproxy.proxy.listing import ask_for_models
 from ctxproxy.proxy.middleware import NOTE
@@ -48,6 +48,12 @@ async def chat_completions(state: State, request: web.Request) -> web.StreamResp
     try:
         chat = _parsed(request, encoded, most_bytes)
     except WireError:
+        return await passthrough.forward(state, request, encoded)
+    except CtxproxyError:
+        raise
+    except Exception as error:
+        log.exception("reading a request failed, it goes out as it came: %s", type(error).__name__)
+        state.metrics.failed_open.inc()
         return await passthrough.forward(state, request, encoded)
     serving = _served(state, request, settings, chat, encoded)
     if settings.upstream.on_disconnect == "cancel":
@@ -84,27 +90,29 @@ async def _outcome(serving: Awaitable[web.StreamResponse]) -> Outcome:
 
 async def _served(state: State, request: web.Request, settings: Settings, chat: ChatRequest, encoded: bytes) -> web.StreamResponse:
     began = time.monotonic()
-    caller = identify(request, chat, settings, state.secret)
+    target, thin = target_for(settings, chat.model), False
     try:
+        caller = identify(request, chat, settings, state.secret)
+        thin = caller.mode == "append"
         prepared = await prepare(state, settings, chat, caller)
         rescue = Rescue(state, request, settings, prepared, encoded)
         if state.windows.wants_listing(caller.target.origin, prepared.belief):
             state.tasks.start(ask_for_models(state, settings, caller.target, credentials_of(request, caller.target)), "list of models")
-        situation, planned = await rescue.first_plan()
+        ready = await rescue.first_plan()
     except StoreUnavailable as error:
-        if caller.mode == "append":
+        if thin:
             raise
         log.warning("the store does not answer, so nothing is remembered of this request: %s", error.message)
         state.metrics.store_errors.inc()
-        return await _untouched(state, request, settings, chat, caller, encoded, "store_unavailable")
+        return await _untouched(state, request, settings, chat, target, encoded, "store_unavailable")
     except CtxproxyError:
         raise
     except Exception as error:
         log.exception("planning failed, the request goes out as it came: %s", type(error).__name__)
         state.metrics.failed_open.inc()
-        return await _untouched(state, request, settings, chat, caller, encoded, "failed_open")
+        return await _untouched(state, request, settings, chat, target, encoded, "failed_open")
     state.metrics.planning.observe(time.monotonic() - began)
-    got = await rescue.answer(situation, planned)
+    got = await rescue.answer(ready)
     return await _answered(state, request, settings, prepared, got, rescue.asked)
 
 
@@ -196,13 +204,13 @@ def _note(state: State, request: web.Request, prepared: Prepared, got: Got) -> N
 
 
 async def _untouched(
-    state: State, request: web.Request, settings: Settings, chat: ChatRequest, caller: Caller, encoded: bytes, action: str
+    state: State, request: web.Request, settings: Settings, chat: ChatRequest, target: Target, encoded: bytes, action: str
 ) -> web.StreamResponse:
     """Forward a request without planning and without a trace, and say so."""
     body = wire.render(chat)
     as_it_came = body is chat.body
-    call = call_for(request, caller.target, settings, encoded if as_it_came else body, reencoded=not as_it_came)
-    response = await state.upstream(caller.target.base_url).send(call)
+    call = call_for(request, target, settings, encoded if as_it_came else body, reencoded=not as_it_came)
+    response = await state.upstream(target.base_url).send(call)
     try:
         result = await examine(response, state.tasks, int(settings.listen.max_body_mb * MEGABYTE))
         return await _relayed(request, result, [("X-Context-Actions", action)], _nothing_to_keep)

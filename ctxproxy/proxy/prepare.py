@@ -11,7 +11,7 @@ from ctxproxy.config.load import policy_for
 from ctxproxy.config.schema import Settings
 from ctxproxy.core.budget import budget
 from ctxproxy.core.checkpoints import variant_of
-from ctxproxy.core.messages import ROOT, Message, Tip, chain, identity, leading_system, read
+from ctxproxy.core.messages import ROOT, Message, Tip, chain, leading_system, read
 from ctxproxy.core.plan import Situation
 from ctxproxy.core.policy import Policy
 from ctxproxy.core.records import Session, SessionKey, StoredMessage, WindowBelief
@@ -133,7 +133,7 @@ async def tokenizer_for(state: State, settings: Settings, model: str) -> Tokeniz
 async def _reconciled(
     state: State, caller: Caller, session: Session | None, leading: Sequence[Message], rest: Sequence[Message], frame: str
 ) -> Reconciled:
-    tips = chain(ROOT, [identity(m) for m in rest])
+    tips = chain(ROOT, state.identities.of(rest))
     if caller.key is None:
         return join_full(rest, tips, 0)
     same_system = not leading or (session is not None and tuple(m.raw for m in leading) == session.system)

@@ -43,6 +43,15 @@ class Got:
     """What was done beside the plan's stages, for `X-Context-Actions`."""
 
 
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A plan, what it was made from, and the body that carries it out."""
+
+    situation: Situation
+    plan: Plan
+    body: bytes
+
+
 class Rescue:
     """One request's way to its answer; `encoded` is the client's body as it came, with its content coding."""
 
@@ -65,50 +74,51 @@ class Rescue:
         window = self._state.windows.belief(origin, settings.summarizer.model or model, settings.models).window
         return asked_for(self._request, settings, target, model, window, self._prepared.tokenizer)
 
-    async def first_plan(self) -> tuple[Situation, Plan]:
+    async def first_plan(self) -> Ready:
         """What to send, with the summary it wants where that is to be waited for."""
         situation, planned = await self._decided(self._prepared.situation, plan, wait=not self._settings.summarizer.background)
         if situation.policy.observe and planned.changed:
             self._marks.append(("observed", 1))
-            return situation, observed(situation, planned)
-        return situation, planned
+            planned = observed(situation, planned)
+        return self._ready(situation, planned)
 
-    async def answer(self, situation: Situation, planned: Plan) -> Got:
+    async def answer(self, ready: Ready) -> Got:
         """The upstream's answer, or its last refusal; raises UpstreamUnreachable and UpstreamTimeout."""
         attempts = 0
         while True:
             attempts += 1
-            result = await self._send(planned)
-            if not isinstance(result, Refused):
-                return self._got(result, situation, planned, attempts)
-            step = await self._rescued(result, situation, planned)
+            result = await self._send(ready.body)
+            step = await self._rescued(result, ready) if isinstance(result, Refused) else None
             if step is None:
-                return self._got(result, situation, planned, attempts)
+                return self._got(result, ready.situation, ready.plan, attempts)
             await result.response.close()
-            situation, planned = step
+            ready = step
+
+    def _ready(self, situation: Situation, planned: Plan) -> Ready:
+        edited = self._prepared.rebuilt or planned.changed
+        return Ready(situation, planned, wire.render(self._prepared.chat, planned.messages if edited else None, self._changes))
 
     def _got(self, result: Stream | Whole | Refused, situation: Situation, planned: Plan, attempts: int) -> Got:
         if attempts > 1 or (isinstance(result, Refused) and result.verdict.kind == "overflow"):
             self._state.metrics.overflows.labels("gave_up" if isinstance(result, Refused) else "rescued").inc()
         return Got(result, situation, planned, attempts, tuple(self._marks))
 
-    async def _send(self, planned: Plan) -> Stream | Whole | Refused:
+    async def _send(self, body: bytes) -> Stream | Whole | Refused:
         """One upstream call; the client's own bytes where nothing was changed."""
-        chat, target = self._prepared.chat, self._prepared.caller.target
-        edited = self._prepared.rebuilt or planned.changed
-        body = wire.render(chat, planned.messages if edited else None, self._changes)
-        untouched = body is chat.body
+        target = self._prepared.caller.target
+        untouched = body is self._prepared.chat.body
         call = call_for(self._request, target, self._settings, self._encoded if untouched else body, reencoded=not untouched)
         response = await self._state.upstream(target.base_url).send(call)
         self._state.metrics.upstream_calls.labels("chat", str(response.status)).inc()
         return await examine(response, self._state.tasks, int(self._settings.listen.max_body_mb * MEGABYTE))
 
-    async def _rescued(self, refused: Refused, situation: Situation, sent: Plan) -> tuple[Situation, Plan] | None:
-        """The plan to try next, after the refusal was learned from; None where there is none, or where a fault of ours keeps us from one."""
+    async def _rescued(self, refused: Refused, sent: Ready) -> Ready | None:
+        """What to try next, after the refusal was learned from; None where there is nothing, or where a fault of ours keeps us from it."""
         try:
-            counted = round(sent.tokens_sent / self._prepared.factor)
+            counted = round(sent.plan.tokens_sent / self._prepared.factor)
             await self._state.windows.learn(self._prepared.caller.target.origin, self._prepared.chat.model, refused.verdict, counted=counted)
-            return await self._next(refused, situation, sent)
+            step = await self._next(refused, sent.situation, sent.plan)
+            return self._ready(*step) if step else None
         except Exception as error:
             log.exception("the rescue of a refused request failed, its refusal is passed on: %s", type(error).__name__)
             self._state.metrics.failed_open.inc()

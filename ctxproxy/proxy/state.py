@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from ctxproxy.config.schema import Settings
 from ctxproxy.ports import Store, Tokenizer, Upstream
-from ctxproxy.proxy.counting import Counts
+from ctxproxy.proxy.counting import Counts, Identities
 from ctxproxy.proxy.metrics import Metrics
 from ctxproxy.proxy.summary_desk import SummaryDesk
 from ctxproxy.proxy.tasks import Tasks
@@ -32,6 +32,7 @@ class State:
     windows: WindowBook
     summaries: SummaryDesk
     counts: Counts
+    identities: Identities
     tasks: Tasks
     metrics: Metrics
     clock: Callable[[], float] = field(default=time.time)

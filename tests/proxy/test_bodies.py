@@ -97,16 +97,12 @@ async def test_a_bomb_gets_413_and_no_call(proxy: StartProxy, upstream: Scripted
     assert (answer.status, upstream.calls) == (413, [])
 
 
-@pytest.mark.parametrize(("coding", "body"), [
-    ("rot13", b"{}"),
-    ("gzip", b"no gzip at all"),
-    ("gzip", gzip.compress(request_of("hi"))[:-9]),
-])  # fmt: skip
-async def test_a_coding_that_cannot_be_undone_gets_415_that_names_it(proxy: StartProxy, upstream: ScriptedUpstream, coding: str, body: bytes) -> None:
+async def test_a_coding_that_cannot_be_undone_gets_415_that_names_it(proxy: StartProxy, upstream: ScriptedUpstream) -> None:
     running = await proxy(upstream)
-    answer = await running.send(body, {"Content-Encoding": coding})
-    assert (answer.status, answer.json["error"]["param"], upstream.calls) == (415, "Content-Encoding", [])
-    assert coding in answer.json["error"]["message"]
+    for coding, body in (("rot13", b"{}"), ("gzip", b"no gzip at all"), ("gzip", gzip.compress(request_of("hi"))[:-9])):
+        answer = await running.send(body, {"Content-Encoding": coding})
+        assert (answer.status, answer.json["error"]["param"], upstream.calls) == (415, "Content-Encoding", [])
+        assert coding in answer.json["error"]["message"]
 
 
 async def test_the_bypass_forwards_what_cannot_be_understood_and_records_nothing(proxy: StartProxy, upstream: ScriptedUpstream) -> None:

@@ -30,7 +30,7 @@ for (const said of script.turns) {
   const asked = { model, instructions: script.system, messages, tools, stopWhen: isStepCount(5), maxRetries: 0 };
   const run = manner === "stream" ? streamText(asked) : await generateText(asked);
   answers.push(await run.text);
-  messages.push(...(await run.response).messages);
+  messages.push(...(await run.responseMessages));
   const warnings = await run.warnings;
   if (warnings?.length) console.error(JSON.stringify(warnings));
 }
