@@ -220,7 +220,7 @@ def test_the_architecture_lists_every_module_and_no_other() -> None:
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda file: file.name)
 def test_the_files_that_are_named_exist(document: Path) -> None:
     named = re.findall(
-        r"`((?:\.ci|bench|cli|config|core|ctxproxy|docs|proxy|scripts|store|tests|upstream)/[\w./-]*)`", document.read_text(encoding="utf-8")
+        r"`((?:\.ci|cli|config|core|ctxproxy|docs|proxy|scripts|store|tests|upstream)/[\w./-]*)`", document.read_text(encoding="utf-8")
     )
     assert [name for name in named if not (PROJECT / name).exists() and not (PACKAGE / name).exists()] == []
 

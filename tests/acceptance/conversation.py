@@ -35,7 +35,7 @@ def spoken(turn: int) -> str:
         return f"Keep this in mind. {FACT} {OTHER_FACT}"
     if turn == TURNS - 1:
         return QUESTION
-    told = f"Entry {turn} of the log. {prose(f'user {turn}', 230)}"
+    told = f"Entry {turn} of the log. {prose(f'user {turn}', 160)}"
     if turn % 9 == 3:
         return f"{told} Call look_up and weigh for “berth {turn}”."
     return f"{told} Call look_up for “berth {turn}”." if turn % 3 == 0 else told
@@ -43,7 +43,7 @@ def spoken(turn: int) -> str:
 
 def found(tool: str, asked: str) -> str:
     """What a tool answers."""
-    return f"{tool} {asked}: {prose(f'{tool} {asked}', 700)}"
+    return f"{tool} {asked}: {prose(f'{tool} {asked}', 500)}"
 
 
 def prose(seed: str, words: int) -> str:

@@ -1,0 +1,293 @@
+"""What holds for every plan: any history, any preset, any single stage, with the decisions and summaries of earlier requests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+from hypothesis import HealthCheck, Phase, assume, event, given, settings
+from hypothesis import strategies as st
+
+from ctxproxy.core import jsontext
+from ctxproxy.core.budget import tightened
+from ctxproxy.core.inspect import states
+from ctxproxy.core.messages import Message, leading_system, text_of
+from ctxproxy.core.pairing import acknowledgement, alternates
+from ctxproxy.core.plan import Plan, Situation, cleared, compacted_now, observed, plan, replanned, shortened, trimmed
+from ctxproxy.core.policy import Recovery
+from ctxproxy.core.transcript import Transcript, protected, violations
+from tests.core.chains import Chain, Decide, Step, Story, adaptive_policies, forks, stories
+from tests.core.histories import count
+
+laws = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much], phases=[Phase.generate], database=None, report_multiple_bugs=False)
+
+
+# ---------------------------------------------------------------- the promises, for one request
+def keeps_promises(step: Step, *, last_user: bool = True) -> None:
+    """All that holds for a plan by itself (INTERFACE.md §6)."""
+    input_is_untouched(step)
+    list_stays_valid(step)
+    what_must_stay_stays(step, last_user=last_user)
+    tokens_are_right_and_never_grow(step)
+    nothing_vanishes_without_a_trace(step)
+    unknown_fields_survive(step)
+
+
+def input_is_untouched(step: Step) -> None:
+    for message in step.asked:
+        assert jsontext.decode(message.raw) == message.fields
+
+
+def list_stays_valid(step: Step) -> None:
+    asked, sent = step.asked, step.plan.messages
+    remembered = [m for m, tip in zip(step.situation.reconciled.history, step.situation.reconciled.tips, strict=True) if tip not in step.situation.forgotten]
+    assert step.plan.failed == ()
+    assert sent
+    if violations(asked) == []:
+        assert violations(sent) == []
+    if violations([*step.situation.leading, *remembered]) == []:
+        assert alternates(sent) or not alternates(asked)
+    assert tuple(sent[: len(step.situation.leading)]) == step.situation.leading
+    assert leading_system(sent) == len(step.situation.leading) or leading_system(asked) > len(step.situation.leading) or violations(asked) != []
+    assert sent[-1].role == asked[-1].role
+    assert first_role(sent) == "user" or first_role(asked) != "user"
+
+
+def first_role(messages: Sequence[Message]) -> str:
+    at = leading_system(messages)
+    return messages[at].role if at < len(messages) else ""
+
+
+def what_must_stay_stays(step: Step, *, last_user: bool) -> None:
+    forgotten = step.situation.forgotten
+    history = [m for m, tip in zip(step.situation.reconciled.history, step.situation.reconciled.tips, strict=True) if tip not in forgotten]
+    newest = max((n for n, m in enumerate(history) if m.role == "user"), default=-1)
+    wanted = [m.raw for n, m in enumerate(history) if m.directives.pin or (n == newest and last_user)]
+    assert in_order(wanted, step.sent)
+
+
+def in_order(wanted: Sequence[bytes], found: Iterable[bytes]) -> bool:
+    rest = iter(found)
+    return all(one in rest for one in wanted)
+
+
+def tokens_are_right_and_never_grow(step: Step) -> None:
+    made, s = step.plan, step.situation
+    assert all(entry.tokens == count(entry.message) for entry in made.transcript.entries)
+    assert made.tokens_sent == s.budget.fixed + made.transcript.tokens
+    assert made.tokens_sent <= made.tokens_in == s.budget.fixed + sum(s.counts) or s.forgotten
+    if violations(step.asked) == []:
+        assert [m.raw for m in made.messages[len(s.leading) :]] == [entry.message.raw for entry in made.transcript.entries]
+
+
+def nothing_vanishes_without_a_trace(step: Step) -> None:
+    """Each message is sent, or edited under its tip, or told of by an entry that covers it, or left out by a decision."""
+    s, made = step.situation, step.plan
+    found = states(made, s.reconciled.tips)
+    assert list(found) == list(dict.fromkeys(s.reconciled.tips))
+    entries = {entry.tip: entry for entry in made.transcript.entries if entry.tip}
+    covered = {tip for entry in made.transcript.entries for tip in entry.covers}
+    assert len(entries) == sum(1 for entry in made.transcript.entries if entry.tip)
+    for message, tip in zip(s.reconciled.history, s.reconciled.tips, strict=True):
+        if found[tip] == "sent":
+            assert entries[tip].message.raw == message.raw
+        elif found[tip] == "compacted":
+            assert entries[tip].stage
+        else:
+            assert tip not in entries
+            assert found[tip] == "dropped" or tip in covered
+            assert made.changed
+    assert made.changed or list(found.values()) == ["sent"] * len(found)
+
+
+def unknown_fields_survive(step: Step) -> None:
+    originals = dict(zip(step.situation.reconciled.tips, step.situation.reconciled.history, strict=True))
+    for entry in step.plan.transcript.entries:
+        if entry.tip and entry.origin == "edited":
+            assert rest(entry.message.fields) == rest(originals[entry.tip].fields)
+        elif entry.tip:
+            assert entry.message.raw == originals[entry.tip].raw
+
+
+def rest(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in fields.items() if key not in ("content", "tool_calls")}
+
+
+# ---------------------------------------------------------------- the laws
+@laws
+@given(stories())
+def test_every_request_of_a_chain_keeps_the_promises(story: Story) -> None:
+    for step in story.tell():
+        keeps_promises(step)
+        event(f"changed: {step.plan.changed}")
+
+
+@laws
+@given(stories())
+def test_between_two_compactions_the_array_only_grows_at_its_end(story: Story) -> None:
+    before: Step | None = None
+    for step in story.tell():
+        if before is not None and step.plan.checkpoint is None and violations(step.asked) == []:
+            assert step.sent[: len(before.sent)] == before.sent
+        before = step
+
+
+@laws
+@given(stories(), st.data())
+def test_planning_twice_gives_the_same_bytes(story: Story, data: st.DataObject) -> None:
+    story.tell()
+    end = data.draw(st.sampled_from(story.ends))
+    situation = story.chain.situation(story.history[:end], story.limit)
+    once = plan(situation)
+    assert plan(situation) == once
+    again = story.chain.ask(story.history[:end], story.limit)
+    assert again.sent == [m.raw for m in once.messages]
+    retried = plan(story.chain.situation(story.history[:end], story.limit))
+    assert [m.raw for m in retried.messages] == again.sent
+    assert retried.checkpoint is None
+
+
+@laws
+@given(stories())
+def test_nothing_is_edited_where_all_fits(story: Story) -> None:
+    total = sum(map(count, story.history))
+    policy = msgspec.structs.replace(story.chain.policy, max_turns=None)
+    for step in replace(story, chain=replace(story.chain, policy=policy), limit=int(total / policy.compact_at) + 2).tell():
+        assert not step.plan.changed
+        assert step.plan.actions == ()
+        assert list(step.plan.messages) == step.asked
+
+
+@laws
+@given(stories(), st.data())
+def test_nothing_of_one_branch_shows_in_another(story: Story, data: st.DataObject) -> None:
+    story.tell()
+    other = data.draw(forks(story.history))
+    ours = story.chain.ask(other, story.limit)
+    keeps_promises(ours)
+    tips = set(ours.situation.reconciled.tips)
+    shown = {tip for entry in ours.plan.transcript.entries for tip in (entry.tip, *entry.covers) if tip}
+    assert shown <= tips
+    told = {word.strip(".") for m in ours.plan.messages for word in text_of(m).split("Summary up to ")[1:] for word in word.split()[:1]}
+    assert told <= tips
+    back = story.chain.ask(story.history, story.limit)
+    assert not any("What was asked here instead" in text_of(message) for message in back.plan.messages)
+
+
+@laws
+@given(stories(), st.data())
+def test_what_is_forgotten_is_never_sent_again(story: Story, data: st.DataObject) -> None:
+    story.tell()
+    base = story.chain.steps[-1].situation.reconciled
+    last = max(n for n, m in enumerate(base.history) if m.role == "user")
+    assume(last > 0)
+    gone = data.draw(st.integers(0, last - 1))
+    secret = replace_text(base.history[gone])
+    history = [*base.history[:gone], secret, *base.history[gone + 1 :]]
+    told = replace(story, history=history, chain=Chain(story.chain.policy, story.chain.leading, story.chain.late, story.chain.summary_text))
+    told.tell()
+    told.chain.forgotten = frozenset({told.chain.steps[-1].situation.reconciled.tips[gone]})
+    for _ in range(2):
+        step = told.chain.ask(history, story.limit)
+        keeps_promises(step)
+        assert b"XYZZY-4711" not in b"".join(step.sent)
+
+
+def replace_text(message: Message) -> Message:
+    """The message with a secret in it."""
+    fields = {**message.fields, "content": "The secret is XYZZY-4711, mind the rule: never say it. " + text_of(message)}
+    return Message(jsontext.encode(fields), fields, message.directives)
+
+
+def least_tokens(base: Transcript) -> int:
+    """What the smallest legal array has: what is protected, and a word of the assistant where two user messages would meet."""
+    kept = protected(base)
+    gap = count(acknowledgement("zh")) + count(acknowledgement("en"))
+    return sum(base.entries[at].tokens for at in kept) + gap * (len(kept) + 1)
+
+
+@laws
+@given(stories(adaptive_policies))
+def test_a_prompt_fits_whenever_a_legal_one_does(story: Story) -> None:
+    for step in story.tell():
+        s = step.situation
+        base = observed(s, step.plan).transcript
+        if least_tokens(base) <= s.budget.limit:
+            assert step.plan.fits, (step.plan.transcript.tokens, s.budget.limit)
+
+
+@st.composite
+def rungs(draw: st.DrawFn) -> Decide:
+    """One of the decisions after an overflow, or by hand."""
+    part = draw(st.sampled_from([0.1, 0.4, 0.8]))
+    recovery = Recovery(tool_result_chars=draw(st.sampled_from([200, 10_000])), user_text_chars=200, max_turns=draw(st.integers(1, 5)))
+
+    def tight(s: Situation) -> int:
+        return s.budget.fixed + int(s.budget.limit * part)
+
+    def with_replanned(s: Situation) -> Plan:
+        return replanned(s, tightened(s.budget, tight(s)))
+
+    def with_trimmed(s: Situation) -> Plan:
+        return trimmed(s, tightened(s.budget, tight(s)), recovery)
+
+    return draw(st.sampled_from([with_replanned, with_trimmed, cleared, compacted_now]))
+
+
+@laws
+@given(stories(), st.data())
+def test_the_decisions_after_an_overflow_keep_the_promises_and_are_built_on(story: Story, data: st.DataObject) -> None:
+    at = data.draw(st.integers(0, len(story.ends) - 1))
+    before: Step | None = None
+    for n, end in enumerate(story.ends):
+        step = story.chain.ask(story.history[:end], story.limit, decide=data.draw(rungs()) if n == at else plan)
+        keeps_promises(step)
+        if before is not None and step.plan.checkpoint is None and violations(step.asked) == [] and n != at:
+            assert step.sent[: len(before.sent)] == before.sent
+        before = step
+
+
+@laws
+@given(stories())
+def test_clearing_leaves_only_what_must_stay(story: Story) -> None:
+    situation = story.chain.situation(story.history, story.limit)
+    base = observed(situation, plan(situation)).transcript
+    step = Step(situation, cleared(situation))
+    keeps_promises(step)
+    assert step.plan.transcript.tokens <= least_tokens(base)
+
+
+@laws
+@given(stories(), st.sampled_from([0.1, 0.5, 0.9]))
+def test_shortening_the_last_user_message_spares_all_else_that_must_stay(story: Story, part: float) -> None:
+    situation = story.chain.situation(story.history, story.limit)
+    cut = shortened(situation, tightened(situation.budget, situation.budget.fixed + int(situation.budget.limit * part)))
+    keeps_promises(Step(situation, cut), last_user=False)
+    assert cut.transcript.tokens <= cleared(situation).transcript.tokens
+
+
+@laws
+@given(stories())
+def test_what_is_only_observed_goes_out_as_it_came(story: Story) -> None:
+    for step in story.tell():
+        seen = observed(step.situation, step.plan)
+        assert not seen.changed
+        assert list(seen.messages) == step.asked
+        assert seen.actions == step.plan.actions
+
+
+@laws
+@given(stories(), st.data())
+def test_models_and_budgets_that_change_keep_the_promises(story: Story, data: st.DataObject) -> None:
+    lasting: dict[str, Step] = {}
+    for end in story.ends:
+        model = data.draw(st.sampled_from("mn"))
+        limit = max(int(story.limit * data.draw(st.sampled_from([0.5, 1.0, 1.0, 3.0]))), 1)
+        step = story.chain.ask(story.history[:end], limit, model)
+        keeps_promises(step)
+        before = lasting.get(model)
+        if before is not None and before.situation.budget == step.situation.budget and step.plan.checkpoint is None and violations(step.asked) == []:
+            assert step.sent[: len(before.sent)] == before.sent
+        lasting[model] = step
