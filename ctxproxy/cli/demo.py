@@ -162,7 +162,7 @@ def _report(talk: Conversation, admin: AdminClient, budget: int) -> None:
     print(f"prompt tokens    {tally.tokens_in:,} in, {tally.tokens_sent:,} sent over {tally.requests} requests: {saved:.0%} saved")
     print(f"actions          {', '.join(f'{name} {times}' for name, times in sorted(tally.actions.items())) or 'none'}")
     print(f"overflows        {tally.rescued} rescued" + (": the upstream refused, the client did not see it" if tally.rescued else ""))
-    for line in _from_admin(admin, facts[0].value):
+    for line in _from_admin(admin):
         print(line)
 
 
@@ -181,16 +181,11 @@ def _without_proxy(talk: Conversation, history: Sequence[Mapping[str, Any]], que
     return ""
 
 
-def _from_admin(admin: AdminClient, phrase: str) -> Iterator[str]:
-    """What the admin API knows of the session, of the windows and of where a phrase went, as far as it answers."""
-    calls: tuple[tuple[str, str, dict[str, str | int | None]], ...] = (
-        ("session", f"sessions/{SESSION}", {}),
-        ("windows", "models", {}),
-        (f"why {phrase}", f"sessions/{SESSION}/why", {"text": phrase}),
-    )
-    for title, path, query in calls:
+def _from_admin(admin: AdminClient) -> Iterator[str]:
+    """What the admin API knows of the session and of the windows."""
+    for title, path in (("session", f"sessions/{SESSION}"), ("windows", "models")):
         try:
-            told = admin.call("GET", path, query=query)
+            told = admin.call("GET", path)
         except CallFailed as error:
             told = {"error": error.message}
         entries = told.get("data", [told]) if isinstance(told, dict) else []

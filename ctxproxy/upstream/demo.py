@@ -19,6 +19,8 @@ WINDOWS = {"demo": 8192, "demo-small": 2048}
 CHUNK_DELAY_S = 0.002
 THREAD_BYTES = 16_384
 """From this size on a body is answered in a thread, so that the loop goes on."""
+SILENT = "demo-small"
+"""The model whose window is listed nowhere, as with many servers: it has to be learned from its refusal."""
 CREATED = 1_700_000_000
 _PIECE = re.compile(r"\s*[\u3000-\u9fff\uff00-\uffef]{1,4}|\s*(?:[^\s\u3000-\u9fff\uff00-\uffef]+\s*){1,3}|\s+")
 """What one chunk of a stream carries: three words or four Chinese characters."""
@@ -155,7 +157,8 @@ def _usage(reply: Reply) -> dict[str, int]:
 
 
 def _row(name: str, window: int) -> dict[str, Any]:
-    return {"id": name, "object": "model", "created": CREATED, "owned_by": "ctxproxy", "context_length": window}
+    told = {} if name == SILENT else {"context_length": window}
+    return {"id": name, "object": "model", "created": CREATED, "owned_by": "ctxproxy", **told}
 
 
 def _event(value: Mapping[str, Any]) -> bytes:
