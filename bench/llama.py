@@ -1,7 +1,8 @@
 """A long streamed chat through the proxy against a real llama.cpp server, turn by turn; `scripts/try-llama` installs what it needs and runs it.
 
-The proxy is told the server's address and nothing else: it learns the window from the server's refusal, and how the model counts from
-its `usage`. What the model says is of no worth (it is very small); what counts is that no error reaches the client.
+The proxy is told the server's address and nothing else. The client comes with a history from elsewhere that is longer than the window,
+so that the very first request meets the server's own refusal; how the model counts is learned from it and from `usage`. What the model
+says is of no worth (it is very small); what counts is that no error reaches the client.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ from tests.acceptance.program import Program
 
 WINDOW = 2048
 ANSWER_TOKENS = 48
+EARLIER = 25
+"""Turns that the client brings along; about 2,700 tokens."""
 READY_WITHIN_S = 60.0
 SESSION = "llama"
 PLACES = ("harbour", "mill", "library", "station", "market", "school", "forest", "bridge", "garden", "theatre")
@@ -121,7 +124,8 @@ async def chat(folder: Path, turns: int, summarizer: str) -> int:
                 table = (await program.admin("models"))["data"]
     print(f"\nerrors at the client: {sum(bool(one.error) for one in done)}")
     print(f"overflows rescued:    {sum(not one.error and int(one.attempts) > 1 for one in done)}")
-    print(f"window learned:       {', '.join(f'{row["model"]} {row["window"]} ({row["source"]})' for row in table) or 'none'}")
+    known = [f"{row['model']} {row['window']} ({row['source']})" for row in table]
+    print(f"window learned:       {', '.join(known) or 'none'}")
     print(f"count against theirs: {_ratio(done[:5])} in the first five turns, {_ratio(done[-5:])} in the last five")
     print(f"log lines of warning: {len(program.complaints)}")
     for line in program.complaints:
@@ -132,10 +136,12 @@ async def chat(folder: Path, turns: int, summarizer: str) -> int:
 async def _held(program: Program, turns: int) -> list[Turn]:
     client = AsyncOpenAI(base_url=f"{program.url}/v1", api_key="sk-none", default_headers={"X-Session-Id": SESSION}, max_retries=0, timeout=600)
     messages: list[Any] = [{"role": "system", "content": "You are a friendly helper. Answer in one short sentence."}]
+    for number in range(EARLIER):
+        messages += [{"role": "user", "content": spoken(number)}, {"role": "assistant", "content": "Keep it dry, and ask Otto about it again."}]
     done: list[Turn] = []
     print(f"{'turn':>4} {'s':>6} {'in':>6} {'sent':>6} {'theirs':>6} {'calls':>5}  {'window':<18} actions")
     for number in range(turns):
-        messages.append({"role": "user", "content": spoken(number)})
+        messages.append({"role": "user", "content": spoken(EARLIER + number)})
         one = await turn(client, messages)
         done.append(one)
         figures = f"{number + 1:>4} {one.seconds:>6.1f} {one.tokens_in:>6} {one.sent:>6} {one.counted or '-':>6} {one.attempts:>5}"

@@ -6,7 +6,7 @@ from aiohttp import web
 
 from ctxproxy.admin.auth import guarded
 from ctxproxy.admin.dryrun import dry_run
-from ctxproxy.admin.find import body_of, number_in, session_of, text_in
+from ctxproxy.admin.find import body_of, name_in, number_in, session_of, text_in
 from ctxproxy.admin.shown import checkpoint_shown, message_shown, session_shown, summary_shown
 from ctxproxy.core import inspect
 from ctxproxy.core.effects import AppendMessages, DropPin, Forget, MoveTip, OpenSession, PutCheckpoint, PutPin
@@ -108,7 +108,7 @@ class _Api:
         rows = await self._state.store.history(session.key, tip)
         if tip and not rows:
             raise NotFound(f"session {session.key.id} has no message {tip!r}", param="tip")
-        key = SessionKey(session.key.tenant, text_in(body, "id", f"{session.key.name[:100]}-fork-{(tip or 'root')[:8]}"))
+        key = SessionKey(session.key.tenant, name_in(body, "id", f"{session.key.name[:100]}-fork-{(tip or 'root')[:8]}"))
         if await self._state.store.session(key) is not None:
             raise Conflict(f"there is a session {key.id} already; give another name as id", param="id")
         now = self._state.clock()

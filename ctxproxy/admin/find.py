@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from ctxproxy.core import jsontext
+from ctxproxy.core import headers, jsontext
 from ctxproxy.core.records import Session
 from ctxproxy.errors import BadRequest, Conflict, NotFound
 from ctxproxy.ports import Store
@@ -46,6 +46,11 @@ def text_in(body: dict[str, object], key: str, default: str | None = None) -> st
     if not isinstance(value, str):
         raise BadRequest(f"{key} must be a text", param=key)
     return value
+
+
+def name_in(body: dict[str, object], key: str, default: str) -> str:
+    """A session's name under a key of the body, by the rule of the header that names sessions; raises BadRequest."""
+    return headers.session_name([text_in(body, key, default)], key) or default
 
 
 def number_in(request: web.Request, key: str, default: int, most: int) -> int:

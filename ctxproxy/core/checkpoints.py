@@ -11,6 +11,9 @@ from ctxproxy.core.policy import Policy
 from ctxproxy.core.records import Checkpoint, FrozenEntry, Summary
 from ctxproxy.core.transcript import CountMessage, Entry, Transcript
 
+RESCUE = "rescue"
+"""The action that marks a decision of the ladder: it stands even where the believed window says that more would fit."""
+
 
 def variant_of(model: str, policy: Policy) -> str:
     """Names the decisions that belong together: those for one model under one preset or pipeline."""
@@ -24,17 +27,30 @@ def freeze(transcript: Transcript, tip: Tip, variant: str, now: float, *, wants:
     return Checkpoint(tip, variant, entries, now, wants, tuple(actions))
 
 
-def resume(tips: Sequence[Tip], checkpoints: Collection[Checkpoint], variant: str, summaries: Collection[Summary]) -> Checkpoint | None:
-    """The decision to replay for a history: the deepest of its variant, but none made without a summary that is there now."""
+def resume(
+    tips: Sequence[Tip], checkpoints: Collection[Checkpoint], variant: str, summaries: Collection[Summary] = (), forgotten: Collection[Tip] = ()
+) -> Checkpoint | None:
+    """The decision to replay for a history: the deepest of its variant, but none that holds what is forgotten by now, and none made
+    without one of these summaries.
+    """
     depth = {tip: at for at, tip in enumerate(tips)}
     ready = {s.tip for s in summaries if s.kind == "llm"}
-    candidates = [c for c in checkpoints if c.variant == variant and c.tip in depth and not is_void(c, ready)]
+    candidates = [c for c in checkpoints if c.variant == variant and c.tip in depth and not is_void(c, ready) and not _holds(c, forgotten)]
     return max(candidates, key=lambda c: (depth[c.tip], c.created), default=None)
 
 
 def is_void(checkpoint: Checkpoint, ready: Collection[Tip]) -> bool:
-    """Whether a checkpoint was made without a summary that is ready by now."""
-    return checkpoint.wants != "" and checkpoint.wants in ready
+    """Whether a checkpoint was made without a summary that is ready by now; what rescued a request stands until the next compaction."""
+    return checkpoint.wants in ready and not is_rescue(checkpoint)
+
+
+def is_rescue(checkpoint: Checkpoint) -> bool:
+    """Whether a decision was made after an overflow."""
+    return any(name == RESCUE for name, _ in checkpoint.actions)
+
+
+def _holds(checkpoint: Checkpoint, forgotten: Collection[Tip]) -> bool:
+    return bool(forgotten) and any(entry.tip in forgotten or not set(forgotten).isdisjoint(entry.covers) for entry in checkpoint.entries)
 
 
 def replay(checkpoint: Checkpoint, base: Transcript, count: CountMessage) -> Transcript:

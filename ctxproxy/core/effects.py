@@ -90,7 +90,10 @@ class DropPin:
 
 @dataclass(frozen=True, slots=True)
 class Forget:
-    """Never send this message again; with `erase`, its bytes go too (a tombstone keeps the chain whole)."""
+    """Never send this message again: checkpoints and summaries of histories that it is part of go, for they may hold its text.
+
+    With `erase`, its bytes go too (a tombstone keeps the chain whole).
+    """
 
     key: SessionKey
     tip: Tip

@@ -67,7 +67,16 @@ def flag(values: Sequence[str], header: str = "X-Context-Bypass") -> bool:
 def _without(headers: Iterable[tuple[str, str]], gone: frozenset[str]) -> list[tuple[str, str]]:
     kept = [(name, value) for name, value in headers if name.lower() not in gone]
     options = _lowered(option for name, value in kept if name.lower() == "connection" for option in value.split(","))
-    return [(name, value) for name, value in kept if name.lower() not in HOP_BY_HOP and name.lower() not in options]
+    return [(name, _as_utf8(value)) for name, value in kept if name.lower() not in HOP_BY_HOP and name.lower() not in options]
+
+
+def _as_utf8(value: str) -> str:
+    """A value whose bytes are no UTF-8 (they stand as lone surrogates), read as the Latin-1 of old (RFC 9110 §5.5): else they would be lost."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return value.encode("utf-8", "surrogateescape").decode("latin-1")
+    return value
 
 
 def _lowered(names: Iterable[str]) -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""What to send: `plan` for a request, `tighten` for the next rung after an overflow. Pure; nothing stored is ever edited.
+"""What to send for a request. Pure; nothing stored is ever edited. What is sent after an overflow is in `rescue_plans`.
 
 The order is ARCHITECTURE §5's: what fits goes out as it came; else earlier decisions are replayed; else reversible stages, and
 when those gain too little or the prompt is nearly full, the lossy ones. The result is frozen in a checkpoint.
@@ -11,27 +11,21 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from ctxproxy.core.budget import Budget
-from ctxproxy.core.checkpoints import freeze, replay, resume
+from ctxproxy.core.checkpoints import freeze, is_rescue, replay, resume
+from ctxproxy.core.folding import Folder
 from ctxproxy.core.language import language_of
-from ctxproxy.core.markers import topic_of_text
 from ctxproxy.core.messages import Message, Tip
 from ctxproxy.core.pairing import repair
+from ctxproxy.core.pins import pins_tokens, with_pins
 from ctxproxy.core.pipeline import Outcome, run
-from ctxproxy.core.policy import Policy, Recovery
+from ctxproxy.core.policy import Policy
 from ctxproxy.core.presets import stages_of
 from ctxproxy.core.records import Checkpoint, Summary
-from ctxproxy.core.rewrites import fitted
 from ctxproxy.core.sessions import Reconciled
-from ctxproxy.core.stages.aggressive_trim import AggressiveTrim
 from ctxproxy.core.stages.base import Context, Stage
-from ctxproxy.core.stages.clear import Clear
-from ctxproxy.core.stages.drop_oldest import DropOldest
-from ctxproxy.core.stages.shrink_newest import ShrinkNewest
 from ctxproxy.core.stages.summarize import Summarize
-from ctxproxy.core.transcript import CountMessage, Entry, Transcript
+from ctxproxy.core.transcript import CountMessage, Entry, Span, Transcript
 
-RESCUE = "rescue"
-"""The action that marks a decision of the ladder: it stands even where the believed window says that more would fit."""
 LAST_RESORTS = frozenset({"drop_oldest", "shrink_newest"})
 """Stages that run only while the prompt is over its budget: what they take out, nothing stands for."""
 
@@ -94,30 +88,58 @@ def base_transcript(s: Situation) -> Transcript:
         for message, tokens, tip in zip(s.reconciled.history, s.counts, s.reconciled.tips, strict=True)
     )
     whole = Transcript(entries)
-    if s.forgotten.isdisjoint(s.reconciled.tips):
-        return whole
-    kept = [span for span in whole.groups if all(entries[i].tip not in s.forgotten for i in range(*span))]
-    return Transcript(tuple(entries[i] for span in kept for i in range(*span)))
+    return whole if s.forgotten.isdisjoint(s.reconciled.tips) else _without(whole, s.forgotten, s.count)
+
+
+def _without(whole: Transcript, forgotten: Collection[Tip], count: CountMessage) -> Transcript:
+    """The transcript without the groups of some messages, a word of ours where the roles would clash."""
+    folder = Folder(whole, language_of([entry.message for entry in whole.entries]))
+    out: list[Entry] = []
+    at = 0
+    for gone in _runs(whole, forgotten):
+        gap = folder.fold(gone).by
+        out += (*whole.entries[at : gone.start], *(Entry(m, count(m), origin="inserted", stage="forget") for m in gap))
+        at = gone.end
+    return Transcript((*out, *whole.entries[at:]))
+
+
+def _runs(whole: Transcript, forgotten: Collection[Tip]) -> list[Span]:
+    """The longest spans of groups that all hold a message to be forgotten, oldest first."""
+    runs: list[Span] = []
+    for group in whole.groups:
+        if all(whole.entries[at].tip not in forgotten for at in range(*group)):
+            continue
+        start = runs.pop().start if runs and runs[-1].end == group.start else group.start
+        runs.append(Span(start, group.end))
+    return runs
 
 
 def plan(s: Situation) -> Plan:
-    """What to send for a request."""
+    """What to send for a request: where a summary came late and no decision can be made with it, the one without it stands."""
     base = base_transcript(s)
-    checkpoint = resume(s.reconciled.tips, s.checkpoints, s.variant, s.summaries)
-    if checkpoint and base.tokens <= s.budget.target and all(name != RESCUE for name, _ in checkpoint.actions):
+    stands = resume(s.reconciled.tips, s.checkpoints, s.variant, forgotten=s.forgotten)
+    valid = resume(s.reconciled.tips, s.checkpoints, s.variant, s.summaries, s.forgotten)
+    planned = _planned(s, base, valid)
+    return planned if stands is valid or planned.checkpoint else _planned(s, base, stands)
+
+
+def _planned(s: Situation, base: Transcript, checkpoint: Checkpoint | None) -> Plan:
+    """The plan that goes on from an earlier decision; the one made for this very request stands for as long as it fits."""
+    if checkpoint and base.tokens <= s.budget.target and not is_rescue(checkpoint):
         checkpoint = None  # the budget has grown since, far enough not to come back soon
     current = replay(checkpoint, base, s.count) if checkpoint else base
     over_turns = s.policy.max_turns is not None and len(current.turns) > s.policy.max_turns
-    if current.tokens <= s.budget.trigger and not over_turns:
+    repeated = checkpoint is not None and checkpoint.tip == s.reconciled.tip and current.tokens <= s.budget.limit
+    if repeated or (current.tokens <= s.budget.trigger and not over_turns):
         return _as_is(s, base, current)
     outcome = _compacted(s, current, over_turns=over_turns)
     if outcome.transcript is current or not _worth_it(s, current, outcome.transcript, over_turns=over_turns):
         return replace(_as_is(s, base, current), failed=outcome.failed)
-    return _decided(s, base, outcome, ())
+    return decided(s, base, outcome)
 
 
 def _as_is(s: Situation, base: Transcript, current: Transcript) -> Plan:
-    changed = current is not base or len(base.entries) < len(s.reconciled.history)
+    changed = current is not base or not s.forgotten.isdisjoint(s.reconciled.tips)
     return Plan(current, _array(s, current, changed=changed), changed, _size(s, base.tokens), _size(s, current.tokens), s.budget)
 
 
@@ -138,17 +160,19 @@ def _worth_it(s: Situation, before: Transcript, after: Transcript, *, over_turns
 
 
 def _compacted(s: Situation, current: Transcript, *, over_turns: bool) -> Outcome:
-    stages = stages_of(s.policy)
-    context = _context(s, current)
-    if over_turns:
-        return _fewer_turns(s, current, stages, context)
+    context = context_of(s, current)
+    outcome = (_fewer_turns if over_turns else _fewer_tokens)(s, current, stages_of(s.policy), context)
+    return with_all_pins(current, outcome, context)
+
+
+def _fewer_tokens(s: Situation, current: Transcript, stages: Sequence[Stage], context: Context) -> Outcome:
     first = run(current, [stage for stage in stages if stage.loss == "reversible" and stage.name not in LAST_RESORTS], context)
     gained = current.tokens - first.transcript.tokens
     enough = gained >= s.policy.min_gain * s.budget.limit
     if enough and first.transcript.tokens <= s.budget.summarize:
         return first
     second = run(first.transcript, [stage for stage in stages if stage.loss == "lossy" and stage.name not in LAST_RESORTS], context)
-    if second.transcript.tokens <= s.budget.limit:
+    if second.transcript.tokens <= context.limit:
         return _joined(first, second)
     third = run(second.transcript, [stage for stage in stages if stage.name in LAST_RESORTS], context)
     return _joined(_joined(first, second), third)
@@ -171,17 +195,18 @@ def _joined(first: Outcome, second: Outcome) -> Outcome:
     )
 
 
-def _context(s: Situation, transcript: Transcript) -> Context:
+def context_of(s: Situation, transcript: Transcript) -> Context:
+    """What the stages get to know; room for the pinned texts is kept."""
+    language = language_of([entry.message for entry in transcript.entries])
+    held = pins_tokens(s.pins, s.count, language)
     return Context(
         count=s.count,
         count_text=s.count_text,
-        limit=s.budget.limit,
-        target=s.budget.target,
+        limit=max(s.budget.limit - held, 0),
+        target=max(s.budget.target - held, 0),
         keep_recent_turns=s.policy.keep_recent_turns,
-        language=language_of([entry.message for entry in transcript.entries]),
-        originals={
-            tip: message for tip, message in zip(s.reconciled.tips, s.reconciled.history, strict=True) if tip not in s.forgotten
-        },
+        language=language,
+        originals={tip: message for tip, message in zip(s.reconciled.tips, s.reconciled.history, strict=True) if tip not in s.forgotten},
         summaries=s.summaries,
         pins=s.pins,
         summarizer=s.summarizer,
@@ -189,7 +214,16 @@ def _context(s: Situation, transcript: Transcript) -> Context:
     )
 
 
-def _decided(s: Situation, base: Transcript, outcome: Outcome, marks: tuple[tuple[str, int], ...]) -> Plan:
+def with_all_pins(before: Transcript, outcome: Outcome, context: Context) -> Outcome:
+    """An outcome with the pinned texts that it lost; none at all where that would be longer than what was before."""
+    held = with_pins(outcome.transcript, context.pins, context.count, context.language)
+    if held is not outcome.transcript and held.tokens >= before.tokens:
+        return Outcome(before, failed=outcome.failed)
+    return replace(outcome, transcript=held)
+
+
+def decided(s: Situation, base: Transcript, outcome: Outcome, marks: tuple[tuple[str, int], ...] = ()) -> Plan:
+    """The plan that sends an outcome and has it frozen, `marks` before its actions."""
     done = outcome.transcript
     actions = (*marks, *outcome.actions)
     decision = freeze(done, s.reconciled.tip, s.variant, s.now, wants=outcome.wants, actions=actions)
@@ -220,60 +254,15 @@ def background_tip(s: Situation, current: Plan) -> Tip:
     stage = next((stage for stage in stages if isinstance(stage, Summarize)), None)
     if not due or stage is None:
         return ""
-    return stage.cut_tip(current.transcript, _context(s, current.transcript))
+    return stage.cut_tip(current.transcript, context_of(s, current.transcript))
 
 
 def compacted_now(s: Situation) -> Plan:
     """The plan as if the trigger were met: what `POST …/manage` does (002-16)."""
     base = base_transcript(s)
-    checkpoint = resume(s.reconciled.tips, s.checkpoints, s.variant, s.summaries)
+    checkpoint = resume(s.reconciled.tips, s.checkpoints, s.variant, s.summaries, s.forgotten)
     current = replay(checkpoint, base, s.count) if checkpoint else base
     outcome = _compacted(s, current, over_turns=False)
     if outcome.transcript.tokens >= current.tokens:
-        return replace(_as_is(s, base, current), failed=outcome.failed)
-    return _decided(s, base, outcome, ())
-
-
-def replanned(s: Situation, budget: Budget) -> Plan:
-    """The plan under a tighter budget after an overflow; it stands until the next compaction."""
-    tight = replace(s, budget=budget)
-    made = plan(tight)
-    if made.checkpoint is None:
-        return made
-    actions = ((RESCUE, 1), *made.actions)
-    return replace(made, actions=actions, checkpoint=replace(made.checkpoint, actions=actions))
-
-
-def trimmed(s: Situation, budget: Budget, recovery: Recovery) -> Plan:
-    """Everything before the last user message summarized, then the aggressive trim (000-22, 000-23)."""
-    tight = replace(s, budget=budget)
-    base = base_transcript(tight)
-    context = replace(_context(tight, base), keep_recent_turns=0)
-    stages: list[Stage] = [
-        Summarize(),
-        AggressiveTrim(max_tool_chars=recovery.tool_result_chars, max_user_chars=recovery.user_text_chars, max_turns=recovery.max_turns),
-        DropOldest(),
-        ShrinkNewest(),
-    ]
-    return _decided(tight, base, run(base, stages, context), ((RESCUE, 1),))
-
-
-def cleared(s: Situation) -> Plan:
-    """System, pins and the last user message (000-25); the log keeps everything."""
-    base = base_transcript(s)
-    return _decided(s, base, run(base, [Clear()], replace(_context(s, base), target=0)), ((RESCUE, 1),))
-
-
-def shortened(s: Situation, budget: Budget) -> Plan:
-    """As `cleared`, and the last user message cut to the budget: the one case where it is changed, and only if configured."""
-    base = cleared(s).transcript
-    at = base.last_user
-    if at < 0:
-        return cleared(s)
-    entry = base.entries[at]
-    room = max(entry.tokens - (base.tokens - budget.limit), 1)
-    language = language_of([entry.message])
-    message = fitted(entry, topic_of_text(entry.message, language), room, s.count, language)
-    cut = replace(entry, message=message, tokens=s.count(message), origin="edited", stage="shorten_last_user")
-    done = Transcript((*base.entries[:at], cut, *base.entries[at + 1 :]))
-    return _decided(replace(s, budget=budget), base_transcript(s), Outcome(done, (("shorten_last_user", 1),)), ((RESCUE, 1),))
+        return replace(plan(s), failed=outcome.failed)
+    return decided(s, base, outcome)

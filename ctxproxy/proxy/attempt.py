@@ -137,12 +137,13 @@ async def _examined(response: Response, tasks: Tasks, max_body_bytes: int) -> St
     first = b"" if failed else await pump.peek(None) or b""
     if not failed and (header(response, "Content-Type").lower().startswith("text/event-stream") or first.startswith(STREAM_BEGINS)):
         return await _begun(Stream(response, pump, _decoder(response)), first)
-    body = bytearray(first)
-    async for chunk in pump.rest():
+    body, rest = bytearray(first), pump.rest()
+    while len(body) <= max_body_bytes:
+        chunk = await anext(rest, None)
+        if chunk is None:
+            return _whole(response, bytes(body), max_body_bytes)
         body += chunk
-        if len(body) > max_body_bytes:
-            return Stream(response, pump, None, [bytes(body)])
-    return _whole(response, bytes(body), max_body_bytes)
+    return Stream(response, pump, None, [bytes(body)])  # too much to be gathered: it is relayed, and not understood
 
 
 def _whole(response: Response, body: bytes, max_body_bytes: int) -> Whole | Refused:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 
 from aiohttp import web
@@ -11,6 +12,9 @@ from ctxproxy.core import headers
 from ctxproxy.core.urls import join_url
 from ctxproxy.ports import Call
 from ctxproxy.proxy.identify import CREDENTIAL_HEADERS, Target, credentials_of, own_headers
+
+ORIGIN = re.compile(r"^https?://[^/?]*", re.IGNORECASE)
+"""What comes before the path in a target of absolute form, which clients send to a forward proxy and every server must take (RFC 9112 §3.2.2)."""
 
 
 def call_for(request: web.Request, target: Target, settings: Settings, body: bytes | AsyncIterator[bytes] | None, *, reencoded: bool = False) -> Call:
@@ -22,7 +26,7 @@ def call_for(request: web.Request, target: Target, settings: Settings, body: byt
         passed += credentials_of(request, target)
     return Call(
         method=request.method,
-        url=join_url(target.base_url, request.raw_path),
+        url=join_url(target.base_url, ORIGIN.sub("", request.raw_path)),
         headers=passed,
         body=body,
         first_byte_timeout_s=settings.upstream.first_byte_timeout_s,

@@ -15,7 +15,8 @@ from ctxproxy.config.schema import Settings
 from ctxproxy.core import ladder, wire
 from ctxproxy.core.budget import tightened
 from ctxproxy.core.ladder import Attempt, ClampOutput, Clear, GiveUp, Replan, ShortenLastUser, SummarizeAndTrim
-from ctxproxy.core.plan import Plan, Situation, cleared, observed, plan, replanned, shortened, trimmed
+from ctxproxy.core.plan import Plan, Situation, observed, plan
+from ctxproxy.core.rescue_plans import cleared, replanned, shortened, trimmed
 from ctxproxy.proxy.attempt import Refused, Stream, Whole, examine
 from ctxproxy.proxy.identify import origin_of
 from ctxproxy.proxy.outgoing import call_for

@@ -257,9 +257,10 @@ def _count(kept: _Kept, use: CountUse) -> None:
 def _forget(kept: _Kept, effect: Forget) -> None:
     kept.session = replace(kept.session, forgotten=kept.session.forgotten | {effect.tip})
     message = kept.messages.get(effect.tip)
-    if message is None or not effect.erase:
+    if message is None:
         return
-    kept.messages[effect.tip] = replace(message, raw=b"", partial=False)
+    if effect.erase:
+        kept.messages[effect.tip] = replace(message, raw=b"", partial=False)
     after = descendants(((m.tip, m.parent) for m in kept.messages.values()), effect.tip)
     apart = (kept.messages.keys() | {ROOT}) - after
     kept.checkpoints = {at: one for at, one in kept.checkpoints.items() if at[0] in apart}

@@ -145,12 +145,13 @@ class EffectWriter:
     def _forget(self, session: int, effect: Forget) -> None:
         self._run("forget", session=session, tip=effect.tip)
         message = self._message(session, effect.tip)
-        if message is None or not effect.erase:
+        if message is None:
             return
-        self._run("make_tombstone", id=message[0])
-        self._run("drop_body", body=message[1])
         self._drop_decisions(session, effect.tip)
-        self._run("note_erasure")
+        if effect.erase:
+            self._run("make_tombstone", id=message[0])
+            self._run("drop_body", body=message[1])
+            self._run("note_erasure")
 
     def _drop_decisions(self, session: int, tip: str) -> None:
         """Drop what may hold text of the message: checkpoints and summaries of any history that it is part of."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import io
 import json
 import os
 import re
@@ -45,8 +47,9 @@ class Program:
         self._http = aiohttp.ClientSession()
         listening = asyncio.Event()
         self._reading = asyncio.create_task(self._read_log(listening))
-        async with asyncio.timeout(PATIENCE_S):
-            await listening.wait()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(PATIENCE_S):
+                await listening.wait()
         if not self.url:
             await self.__aexit__(None, None, None)
             raise AssertionError("the program did not start: " + "\n".join(self.log))
@@ -89,7 +92,7 @@ class Program:
     async def chat(self, body: bytes, session: str) -> int:
         """Send a chat completion; its status, as soon as its answer has been read."""
         headers = {"Content-Type": "application/json", "X-Session-Id": session, "Authorization": "Bearer sk-tested"}
-        async with self._http.post(f"{self.url}/v1/chat/completions", data=body, headers=headers) as answer:
+        async with self._http.post(f"{self.url}/v1/chat/completions", data=io.BytesIO(body), headers=headers) as answer:
             await answer.read()
             return answer.status
 

@@ -75,4 +75,4 @@ async def test_a_real_client_holds_a_conversation_of_eight_windows(client: str, 
     assert [(row["window"], row["source"]) for row in windows] == [(WINDOW, "learned")]
     assert 1 <= len(model.refused) <= MOST_REFUSED
     kept = [call for call in upstream.calls if call.json.get("tools")][PIN_AT + 1 :]
-    #PIN assert all(FACT in json.dumps(call.messages) for call in kept)
+    assert all(FACT in json.dumps(call.messages) for call in kept)

@@ -389,8 +389,8 @@ async def test_nothing_of_an_erased_session_is_left_in_any_file(path: Path) -> N
     trunk = chain(*(f"SECRET-{n} " * size for n, size in enumerate((1, 40, 400, 4000))))
     async with opened(path) as store, opened(path) as other:
         await store.apply([OpenSession(key, 1.0, "full", "FRAME-digest", (b"SYSTEM-text",), model="MODEL-asked"), *begun(key, trunk)[1:]])
-        await store.apply([PutPin(key, Pin(1, "PINNED-text", 1.0)), PutSummary(key, summary(trunk[1].tip, "SUMMARY-text"))])
-        await store.apply([PutCheckpoint(key, checkpoint(trunk[1].tip, "CHECKPOINT-text")), Forget(key, trunk[0].tip)])
+        await store.apply([PutPin(key, Pin(1, "PINNED-text", 1.0)), Forget(key, trunk[0].tip)])
+        await store.apply([PutSummary(key, summary(trunk[1].tip, "SUMMARY-text")), PutCheckpoint(key, checkpoint(trunk[1].tip, "CHECKPOINT-text"))])
         await store.apply(begun(OTHER, chain("KEPT-text")))
         assert await other.session(key)
         needles = [b"SECRET-", b"NAME-of", b"FRAME-", b"SYSTEM-", b"MODEL-", b"PINNED-", b"SUMMARY-", b"CHECKPOINT-"]

@@ -334,8 +334,8 @@ async def test_sessions_of_all_tenants_are_found_by_name(stores: Handles) -> Non
 async def test_an_erased_session_is_gone_and_others_keep_what_they_share_with_it(stores: Handles) -> None:
     trunk = chain("a", "b")
     for key in (KEY, OTHER):
-        await stores.write.apply([*begun(key, trunk), PutPin(key, Pin(1, "pin", 1.0)), PutSummary(key, summary(trunk[0].tip))])
-        await stores.write.apply([PutCheckpoint(key, checkpoint(trunk[0].tip)), Forget(key, trunk[0].tip)])
+        await stores.write.apply([*begun(key, trunk), PutPin(key, Pin(1, "pin", 1.0)), Forget(key, trunk[0].tip)])
+        await stores.write.apply([PutCheckpoint(key, checkpoint(trunk[0].tip)), PutSummary(key, summary(trunk[0].tip))])
     other = await stores.read.session(OTHER)
     assert await stores.write.erase(KEY)
     assert await stores.read.session(KEY) is None
@@ -353,14 +353,15 @@ async def test_a_session_may_begin_anew_after_it_was_erased(stores: Handles) -> 
     assert await stores.read.session(KEY) == Session(KEY, message("a").tip, created=9.0, last_used=9.0, messages=1, turns=1)
 
 
-async def test_a_forgotten_message_is_noted_and_its_bytes_stay(stores: Handles) -> None:
+async def test_a_forgotten_message_is_noted_and_its_bytes_stay_while_the_decisions_that_may_hold_it_go(stores: Handles) -> None:
     trunk = chain("a", "b")
-    await stores.write.apply([*begun(KEY, trunk), PutCheckpoint(KEY, checkpoint(trunk[1].tip)), Forget(KEY, trunk[0].tip)])
+    await stores.write.apply([*begun(KEY, trunk), *_decisions(trunk[0].tip), *_decisions(trunk[1].tip), Forget(KEY, trunk[1].tip)])
     session = await stores.read.session(KEY)
     assert session is not None
-    assert session.forgotten == {trunk[0].tip}
+    assert session.forgotten == {trunk[1].tip}
     assert await stores.read.history(KEY, trunk[-1].tip) == trunk
-    assert len(await stores.read.all_checkpoints(KEY)) == 1
+    assert [one.tip for one in await stores.read.all_checkpoints(KEY)] == [trunk[0].tip]
+    assert [one.tip for one in await stores.read.summaries(KEY, None)] == [trunk[0].tip]
 
 
 async def test_an_erased_message_leaves_a_tombstone_and_takes_every_decision_over_it_along(stores: Handles) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import ctxproxy.core.stages  # noqa: F401  it fills the registry
 from ctxproxy.core.budget import budget
 from ctxproxy.core.checkpoints import variant_of
-from ctxproxy.core.messages import ROOT, Directives, Message, Tip, chain, identity, make, read
+from ctxproxy.core.messages import ROOT, Directives, Message, Tip, chain, identity, leading_system, make, read, text_of
 from ctxproxy.core.plan import Plan, Situation, background_tip, plan
 from ctxproxy.core.policy import Policy
 from ctxproxy.core.presets import PRESETS
@@ -109,6 +109,15 @@ class Chain:
         self.due += [(len(self.steps) + self.late, tip) for tip in sorted(wanted)]
         return step
 
+    def forget(self, tip: Tip) -> None:
+        """Never send a message again; what was decided of histories that it is part of goes, as in a store."""
+        self.forgotten |= {tip}
+        chains = [step.situation.reconciled.tips for step in self.steps]
+        after = {later for tips in chains if tip in tips for later in tips[tips.index(tip) :]}
+        self.checkpoints = {at: one for at, one in self.checkpoints.items() if at[0] not in after}
+        self.summaries = {at: one for at, one in self.summaries.items() if at not in after}
+        self.due = [one for one in self.due if one[1] not in after]
+
     def _deliver(self) -> None:
         for when, tip in self.due:
             if when <= len(self.steps) and tip not in self.summaries:
@@ -167,6 +176,7 @@ class Story:
 def pinned_histories(draw: st.DrawFn) -> list[Message]:
     """A history in which the client pinned up to two messages; two conversations in a row now and then."""
     messages = [_lighter(m) for m in draw(histories()) + (draw(histories()) if draw(st.booleans()) else [])]
+    messages = messages[leading_system(messages) :]
     for at in draw(st.lists(st.integers(0, len(messages) - 1), max_size=2)) if draw(st.booleans()) else []:
         messages[at] = replace(messages[at], directives=Directives(pin=True))
     return messages
@@ -182,8 +192,10 @@ def _lighter(message: Message) -> Message:
 def stories(draw: st.DrawFn, policy: st.SearchStrategy[Policy] = policies) -> Story:
     history = draw(pinned_histories())
     limit = max(int(sum(map(count, history)) * draw(shares)), 1)
-    started = Chain(draw(policy), draw(leadings), draw(st.integers(0, 3)), draw(summary_texts))
-    return Story(history, started, limit, request_ends(history)[-8:])
+    texts = [line for m in history if m.role == "user" for line in text_of(m).splitlines() if line.strip()]
+    pins = draw(st.lists(st.sampled_from(texts).map(lambda text: text[:60].strip()), max_size=2)) if texts else []
+    started = Chain(draw(policy), draw(leadings), draw(st.integers(0, 3)), draw(summary_texts), [pin for pin in pins if pin])
+    return Story(history, started, limit, request_ends(history)[-6:])
 
 
 @st.composite

@@ -31,6 +31,12 @@ def test_order_spelling_and_repetition_are_kept():
     assert headers.response_headers(given_headers, drop_length=True) == given_headers
 
 
+@pytest.mark.parametrize(("value", "passed"), [("café", "café"), ("caf\udce9", "café"), ("caf\udce9 \udcff", "café ÿ"), ("plain", "plain")])
+def test_bytes_that_are_no_utf8_are_read_as_latin_1(value, passed):
+    assert headers.request_headers([("X-Name", value)]) == [("X-Name", passed)]
+    assert headers.response_headers([("X-Name", value)], drop_length=False) == [("X-Name", passed)]
+
+
 def test_the_length_of_an_answer_goes_only_when_told():
     given_headers = [("Content-Length", "3"), ("Content-Type", "a")]
     assert headers.response_headers(given_headers, drop_length=False) == given_headers

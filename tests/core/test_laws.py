@@ -15,8 +15,10 @@ from ctxproxy.core.budget import tightened
 from ctxproxy.core.inspect import states
 from ctxproxy.core.messages import Message, leading_system, text_of
 from ctxproxy.core.pairing import acknowledgement, alternates
-from ctxproxy.core.plan import Plan, Situation, cleared, compacted_now, observed, plan, replanned, shortened, trimmed
+from ctxproxy.core.pins import missing_pins, pins_tokens
+from ctxproxy.core.plan import Plan, Situation, compacted_now, observed, plan
 from ctxproxy.core.policy import Recovery
+from ctxproxy.core.rescue_plans import cleared, replanned, shortened, trimmed
 from ctxproxy.core.transcript import Transcript, protected, violations
 from tests.core.chains import Chain, Decide, Step, Story, adaptive_policies, forks, stories
 from tests.core.histories import count
@@ -42,16 +44,14 @@ def input_is_untouched(step: Step) -> None:
 
 def list_stays_valid(step: Step) -> None:
     asked, sent = step.asked, step.plan.messages
-    remembered = [m for m, tip in zip(step.situation.reconciled.history, step.situation.reconciled.tips, strict=True) if tip not in step.situation.forgotten]
     assert step.plan.failed == ()
     assert sent
     if violations(asked) == []:
         assert violations(sent) == []
-    if violations([*step.situation.leading, *remembered]) == []:
-        assert alternates(sent) or not alternates(asked)
+        assert sent[-1].role == asked[-1].role
+    assert alternates(sent) or not alternates(asked)
     assert tuple(sent[: len(step.situation.leading)]) == step.situation.leading
     assert leading_system(sent) == len(step.situation.leading) or leading_system(asked) > len(step.situation.leading) or violations(asked) != []
-    assert sent[-1].role == asked[-1].role
     assert first_role(sent) == "user" or first_role(asked) != "user"
 
 
@@ -66,6 +66,9 @@ def what_must_stay_stays(step: Step, *, last_user: bool) -> None:
     newest = max((n for n, m in enumerate(history) if m.role == "user"), default=-1)
     wanted = [m.raw for n, m in enumerate(history) if m.directives.pin or (n == newest and last_user)]
     assert in_order(wanted, step.sent)
+    texts = [text_of(message) for message in history]
+    pins = [pin for pin in step.situation.pins if any(pin in text for text in texts)]
+    assert missing_pins(step.plan.messages, pins) == ()
 
 
 def in_order(wanted: Sequence[bytes], found: Iterable[bytes]) -> bool:
@@ -138,15 +141,14 @@ def test_between_two_compactions_the_array_only_grows_at_its_end(story: Story) -
 @given(stories(), st.data())
 def test_planning_twice_gives_the_same_bytes(story: Story, data: st.DataObject) -> None:
     story.tell()
+    story.chain.due.clear()
+    story.chain.late = len(story.ends) + 9
     end = data.draw(st.sampled_from(story.ends))
-    situation = story.chain.situation(story.history[:end], story.limit)
-    once = plan(situation)
-    assert plan(situation) == once
+    once = story.chain.ask(story.history[:end], story.limit)
+    assert plan(once.situation) == once.plan
     again = story.chain.ask(story.history[:end], story.limit)
-    assert again.sent == [m.raw for m in once.messages]
-    retried = plan(story.chain.situation(story.history[:end], story.limit))
-    assert [m.raw for m in retried.messages] == again.sent
-    assert retried.checkpoint is None
+    assert again.sent == once.sent
+    assert again.plan.checkpoint is None
 
 
 @laws
@@ -179,23 +181,20 @@ def test_nothing_of_one_branch_shows_in_another(story: Story, data: st.DataObjec
 @laws
 @given(stories(), st.data())
 def test_what_is_forgotten_is_never_sent_again(story: Story, data: st.DataObject) -> None:
-    story.tell()
-    base = story.chain.steps[-1].situation.reconciled
-    last = max(n for n, m in enumerate(base.history) if m.role == "user")
+    last = max(n for n, m in enumerate(story.history) if m.role == "user")
     assume(last > 0)
     gone = data.draw(st.integers(0, last - 1))
-    secret = replace_text(base.history[gone])
-    history = [*base.history[:gone], secret, *base.history[gone + 1 :]]
-    told = replace(story, history=history, chain=Chain(story.chain.policy, story.chain.leading, story.chain.late, story.chain.summary_text))
+    history = [secret(m) if n == gone else m for n, m in enumerate(story.history)]
+    told = replace(story, history=history)
     told.tell()
-    told.chain.forgotten = frozenset({told.chain.steps[-1].situation.reconciled.tips[gone]})
+    told.chain.forget(told.chain.steps[-1].situation.reconciled.tips[gone])
     for _ in range(2):
         step = told.chain.ask(history, story.limit)
         keeps_promises(step)
         assert b"XYZZY-4711" not in b"".join(step.sent)
 
 
-def replace_text(message: Message) -> Message:
+def secret(message: Message) -> Message:
     """The message with a secret in it."""
     fields = {**message.fields, "content": "The secret is XYZZY-4711, mind the rule: never say it. " + text_of(message)}
     return Message(jsontext.encode(fields), fields, message.directives)
@@ -203,7 +202,8 @@ def replace_text(message: Message) -> Message:
 
 def least_tokens(base: Transcript) -> int:
     """What the smallest legal array has: what is protected, and a word of the assistant where two user messages would meet."""
-    kept = protected(base)
+    groups = [group for group in base.groups if not protected(base).isdisjoint(range(*group))]
+    kept = [at for group in groups for at in range(*group)]
     gap = count(acknowledgement("zh")) + count(acknowledgement("en"))
     return sum(base.entries[at].tokens for at in kept) + gap * (len(kept) + 1)
 
@@ -256,7 +256,7 @@ def test_clearing_leaves_only_what_must_stay(story: Story) -> None:
     base = observed(situation, plan(situation)).transcript
     step = Step(situation, cleared(situation))
     keeps_promises(step)
-    assert step.plan.transcript.tokens <= least_tokens(base)
+    assert step.plan.transcript.tokens <= least_tokens(base) + pins_tokens(story.chain.pins, count, "zh")
 
 
 @laws

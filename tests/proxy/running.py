@@ -32,6 +32,7 @@ from ctxproxy.proxy.state import State
 MODEL = "tested-model"
 PATIENCE_S = 30.0
 """Nothing here may take this long: what does hangs."""
+HEAD_BYTES = 1 << 20
 CHAT = "/v1/chat/completions"
 
 
@@ -87,7 +88,9 @@ class Running:
         file.write_text(json.dumps(self._keys), encoding="utf-8")
         self.holder = Holder(load(file, {}, {}), {})
         self.state, self.url = await self._open.enter_async_context(wiring.running_server(self.holder.current))
-        self.http = await self._open.enter_async_context(aiohttp.ClientSession(auto_decompress=False))
+        self.http = await self._open.enter_async_context(
+            aiohttp.ClientSession(auto_decompress=False, max_line_size=HEAD_BYTES, max_field_size=HEAD_BYTES)
+        )
         return self
 
     async def stop(self) -> None:

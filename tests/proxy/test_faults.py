@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.proxy.conftest import StartProxy
-from tests.proxy.running import Running
+from tests.proxy.running import CHAT, PATIENCE_S, Running
 from tests.scripted_upstream import (
     CUT,
     Answer,
@@ -37,6 +37,8 @@ APPEND = {"X-Context-Mode": "append"}
 HEAD = b"HTTP/1.1 200 OK\r\n"
 JSON_TYPE, SSE_TYPE = [("Content-Type", "application/json")], [("Content-Type", "text/event-stream")]
 WORD = event(chunk({"content": "word"}))
+NONSENSE = b"data: {\n\ndata: 7\n\ndata: null\n\nid\n\nevent: x\ndata: []\n\n\xff\xfe\0"
+BROKEN_CALLS = [None, {"index": "a"}, {"index": -1, "function": 7}, {"function": {"name": []}}]
 NUMBERS = count()
 """Names for sessions: every example has one of its own."""
 
@@ -74,7 +76,7 @@ BEHAVIOURS: dict[str, Callable[[], Any]] = {
     "stalls within the stream, then goes on": lambda: Sse(WORD, released(), WORD, event(chunk({}, finish="stop"))),
     "cuts the stream": lambda: Sse(WORD, CUT),
     "cuts the stream within a character": lambda: Sse('data: {"choices":[{"delta":{"content":"字'.encode()[:-1], CUT),
-    "cuts before the head": lambda: Cut(),
+    "cuts before the head": Cut,
     "resets before the head": lambda: Cut(reset=True),
     "cuts the head": lambda: Cut(HEAD + b"Content-Le"),
     "cuts the body": lambda: Cut(HEAD + b'Content-Type: application/json\r\nContent-Length: 500\r\n\r\n{"choices"'),
@@ -88,8 +90,8 @@ BEHAVIOURS: dict[str, Callable[[], Any]] = {
     "streams nothing": lambda: Sse(b": nothing\n\n", done=False),
     "streams only the end": lambda: Sse(event("[DONE]"), done=False),
     "goes on behind the end": lambda: Sse(WORD, event(chunk({}, finish="stop")), event("[DONE]"), WORD, event("[DONE]")),
-    "streams nonsense": lambda: Sse(b"data: {\n\ndata: 7\n\ndata: null\n\nid\n\nevent: x\ndata: []\n\n\xff\xfe\0", b'data: {"choices":[null,7,{"delta":[]}]}\n\n'),
-    "streams broken calls": lambda: Sse(event(chunk({"tool_calls": [None, {"index": "a"}, {"index": -1, "function": 7}, {"function": {"name": []}}]}))),
+    "streams nonsense": lambda: Sse(NONSENSE, b'data: {"choices":[null,7,{"delta":[]}]}\n\n'),
+    "streams broken calls": lambda: Sse(event(chunk({"tool_calls": BROKEN_CALLS}))),
     "streams an error": lambda: Sse(WORD, event({"error": {"message": "overloaded"}})),
 }  # fmt: skip
 WHOLE = {"answers": "an answer", "answers and hangs up": "an answer", "stalls, then answers": "late"}
@@ -179,9 +181,8 @@ async def test_an_endless_answer_is_relayed_and_not_gathered(proxy: StartProxy, 
     for status in (200, 500):
         never = asyncio.Event()
         upstream.script = Sse(*[block] * 4, never, headers=JSON_TYPE, status=status, done=False)
-        async with running.http.post(
-            running.url + "/v1/chat/completions", data=b'{"model":"m","messages":[{"role":"user","content":"hi"}]}'
-        ) as answer:
+        asked = b'{"model":"m","messages":[{"role":"user","content":"hi"}]}'
+        async with asyncio.timeout(PATIENCE_S), running.http.post(running.url + CHAT, data=asked) as answer:
             assert await answer.content.readexactly(len(block) * 4) == block * 4
 
 
@@ -192,7 +193,7 @@ async def test_a_stream_under_another_name_is_passed_on_event_by_event(proxy: St
         gate.clear()
         upstream.script = Sse(WORD, gate, event(chunk({}, finish="stop")), headers=[("Content-Type", name)])
         body = b'{"model":"m","stream":true,"messages":[{"role":"user","content":"hi"}]}'
-        async with running.http.post(running.url + "/v1/chat/completions", data=body, headers={"X-Session-Id": "s"}) as answer:
+        async with running.http.post(running.url + CHAT, data=body, headers={"X-Session-Id": "s"}) as answer:
             assert await answer.content.readexactly(len(WORD)) == WORD
             gate.set()
             await answer.read()

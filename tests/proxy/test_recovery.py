@@ -108,6 +108,29 @@ async def test_the_window_is_learned_and_used_at_the_next_request(proxy: StartPr
     assert (await running.chat(talk(42), session="c")).headers["X-Context-Attempts"] == "1"
 
 
+async def test_the_windows_that_a_client_is_told_of_are_used(proxy: StartProxy) -> None:
+    async with ScriptedUpstream(Answer("ok"), models={"tested-model": 5000, "other": None}) as upstream:
+        running = await proxy(upstream)
+        async with running.http.get(f"{running.url}/v1/models") as answer:
+            assert [row["id"] for row in (await answer.json())["data"]] == ["tested-model", "other"]
+        said = await running.chat(talk(40))
+    assert (said.headers["X-Context-Window"], said.headers["X-Context-Attempts"]) == ("5000 (upstream)", "1")
+    assert rough_tokens(upstream.calls[0].json) < 5000
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_a_rescue_is_kept_and_replayed(proxy: StartProxy, upstream: ScriptedUpstream, *, stream: bool) -> None:
+    running = await proxy(upstream, summarizer=OFF)
+    upstream.script = Window(4000)
+    history = talk(30)
+    for turn in range(3):
+        said = await running.chat(history, session="s", stream=stream)
+        history += [said.message, {"role": "user", "content": f"and {turn}?"}]
+    first, second, third = (call.messages for call in upstream.calls[-3:])
+    assert second[: len(first)] == first
+    assert third[: len(second)] == second
+
+
 @pytest.mark.parametrize("words", [
     "This model's maximum context length is 4000 tokens. However, you requested 4106 tokens (10 in the messages, 4096 in the completion).",
     "'max_tokens' is too large: 4096. This model's maximum context length is 4000 tokens and your request has 10 input tokens (4096 > 4000 - 10).",

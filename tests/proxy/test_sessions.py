@@ -9,7 +9,7 @@ import pytest
 
 from tests.proxy.conftest import StartProxy
 from tests.proxy.running import Running
-from tests.scripted_upstream import Answer, Received, ScriptedUpstream, Stall, tool_call
+from tests.scripted_upstream import Answer, Cut, Json, Received, ScriptedUpstream, Stall, error_body, tool_call
 
 APPEND = {"X-Context-Mode": "append"}
 SQLITE = {"url": "sqlite:///s.db"}
@@ -169,6 +169,15 @@ async def test_a_retry_of_a_request_whose_answer_failed_doubles_nothing(
     assert texts(upstream.calls[-1]) == ["one", "re: one", "two"]
     assert await running.log("s") == ["user: one", "assistant: re: one", "user: two", "assistant: re: two"]
     assert (await running.state.store.totals()).messages == 4
+
+
+async def test_a_retry_after_an_error_doubles_nothing(running: Running, upstream: ScriptedUpstream) -> None:
+    await running.chat("one", session="s", headers=APPEND)
+    upstream.script = [Json(500, error_body("down")), Json(429, error_body("slow")), Cut(), Cut(), Answer("re: two")]
+    assert [(await running.chat("two", session="s", headers=APPEND)).status for _ in range(4)] == [500, 429, 502, 200]
+    assert len(upstream.calls) == 6  # a kept connection that was closed is tried once more on a new one
+    assert all(texts(call) == ["one", "re: one", "two"] for call in upstream.calls[1:])
+    assert await running.branches("s") == [["user: one", "assistant: re: one", "user: two", "assistant: re: two"]]
 
 
 async def test_the_same_full_request_twice_is_one(running: Running, upstream: ScriptedUpstream) -> None:

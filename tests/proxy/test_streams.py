@@ -60,6 +60,18 @@ async def test_comments_and_halves_of_events_pass_at_once(proxy: StartProxy, ups
     assert await running.log("s") == ["user: hi", "assistant: xgrößer 字"]
 
 
+async def test_a_bare_role_is_not_held_back_for_long(proxy: StartProxy, upstream: ScriptedUpstream) -> None:
+    running = await proxy(upstream)
+    gate, word = asyncio.Event(), event(chunk({"content": "word"}))
+    upstream.script = Sse(ROLE, gate, word, event(chunk({}, finish="stop")))
+    async with opened(running) as answer:
+        assert await read(answer, ROLE) == ROLE
+        gate.set()
+        assert await read(answer, word) == word
+        await answer.read()
+    assert await running.log("s") == ["user: hi", "assistant: word"]
+
+
 async def test_an_answer_with_a_finish_but_no_done_is_whole(proxy: StartProxy, upstream: ScriptedUpstream) -> None:
     running = await proxy(upstream)
     upstream.script = Sse("Hel", "lo", done=False)
@@ -209,8 +221,9 @@ async def test_silence_within_an_answer_ends_it_with_an_error_event_and_a_broken
     assert await running.branches("s") == [["user: hi", "assistant: half (partial)"]]
 
 
-async def test_an_upstream_that_cannot_be_reached_is_told(proxy: StartProxy, upstream: ScriptedUpstream) -> None:
-    running = await proxy(upstream)
+@pytest.mark.parametrize("on_disconnect", ["cancel", "drain"])
+async def test_an_upstream_that_cannot_be_reached_is_told(proxy: StartProxy, upstream: ScriptedUpstream, on_disconnect: str) -> None:
+    running = await proxy(upstream, upstream={"on_disconnect": on_disconnect})
     for reply in (Cut(), Cut(b"HTTP/1.1 200 OK\r\nContent-Le", reset=True)):
         upstream.script = reply
         answer = await running.chat("hi")

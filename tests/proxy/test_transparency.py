@@ -136,6 +136,34 @@ async def test_the_upstreams_prefix_and_the_query_are_kept(proxy: StartProxy, up
     assert upstream.calls[0].path == called
 
 
+async def test_a_target_of_absolute_form_is_the_same_target(running: Running, upstream: ScriptedUpstream) -> None:
+    for target in ("http://api.example/v1/files?a=1", "HTTP://api.example:80/v1/files?a=1"):
+        await ask(running.url, "GET", target, [])
+    assert [call.path for call in upstream.calls] == ["/v1/files?a=1"] * 2
+
+
+@pytest.mark.parametrize(("context", "headers", "actions"), [
+    ({"max_tokens": 500, "observe": True}, {}, "observed=1"),
+    ({"max_tokens": 500, "preset": "off"}, {}, "none"),
+    ({"max_tokens": 500}, {"X-Context-Preset": "off"}, "none"),
+])  # fmt: skip
+async def test_where_nothing_is_to_be_changed_the_clients_bytes_go_out_however_long(
+    proxy: StartProxy, upstream: ScriptedUpstream, context: dict[str, object], headers: dict[str, str], actions: str
+) -> None:
+    upstream.script = Json(200, completion("ok"))
+    running = await proxy(upstream, context=context)
+    long = [{"role": role, "content": "some words " * 200} for _ in range(10) for role in ("user", "assistant")]
+    said = await running.chat([*long, {"role": "user", "content": "and now?"}], headers=headers)
+    assert upstream.calls[0].body == said.sent
+    assert actions in said.headers["X-Context-Actions"]
+
+
+async def test_an_unknown_preset_is_told_with_the_known_ones(running: Running, upstream: ScriptedUpstream) -> None:
+    said = await running.chat("hi", headers={"X-Context-Preset": "adaptiv"})
+    assert (said.status, said.json["error"]["param"], upstream.calls) == (400, "X-Context-Preset", [])
+    assert "adaptive" in said.json["error"]["message"]
+
+
 async def test_an_upload_is_not_gathered_before_it_goes_on(proxy: StartProxy) -> None:
     arrived = asyncio.Event()
 

@@ -1,0 +1,107 @@
+"""What is kept of a request once its answer ended."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from ctxproxy.core.effects import AppendMessages, CountUse, Effect, MoveTip, OpenSession, PutCheckpoint
+from ctxproxy.core.messages import ROOT, Message, identity, make, next_tip
+from ctxproxy.core.plan import Plan, Situation, plan
+from ctxproxy.core.policy import Policy
+from ctxproxy.core.records import Session, SessionKey
+from ctxproxy.core.sessions import frame_of, join_thin
+from ctxproxy.core.settle import Ending, settle
+from tests.core.chains import Chain
+from tests.core.histories import assistant, count, long_turn, user
+
+KEY = SessionKey("ab" * 16, "talk")
+SYSTEM = make({"role": "system", "content": "be short"})
+FRAME, SIDE = frame_of("m", stream=True, tools=None), frame_of("m", stream=False, tools=None)
+ANSWER = assistant("the answer")
+
+
+def situation(history: list[Message], limit: int = 10_000) -> Situation:
+    return Chain(Policy(), [SYSTEM]).situation(history, limit)
+
+
+def ending(*replies: Message, complete: bool = True, session: Session | None = None, frame: str = FRAME) -> Ending:
+    return Ending(KEY, session, "full", frame, "m", "p", 50, replies, complete, 9.0)
+
+
+def settled(s: Situation, end: Ending, planned: Plan | None = None) -> dict[type, Any]:
+    """The effects by their kind."""
+    effects: list[Effect] = settle(s, planned or plan(s), end)
+    assert [type(effect) for effect in effects[:3]] == [OpenSession, AppendMessages, CountUse]
+    return {type(effect): effect for effect in effects}
+
+
+def test_a_first_request_is_kept_with_its_answer_and_the_conversation_stands_behind_it() -> None:
+    s = situation([user("hello")])
+    made = settled(s, ending(ANSWER))
+    asked, answered = made[AppendMessages].messages
+    assert (asked.tip, asked.parent, asked.raw, asked.tokens) == (s.reconciled.tip, ROOT, user("hello").raw, count(user("hello")))
+    assert (answered.parent, answered.raw, answered.role, answered.partial) == (asked.tip, ANSWER.raw, "assistant", False)
+    assert answered.tip == next_tip(asked.tip, identity(ANSWER))
+    assert (answered.tokens, answered.created) == (count(ANSWER), 9.0)
+    assert made[MoveTip] == MoveTip(KEY, ROOT, answered.tip, required=False)
+    assert made[OpenSession] == OpenSession(KEY, 9.0, "full", FRAME, (SYSTEM.raw,), "m", "p", 50)
+    assert PutCheckpoint not in made
+
+
+def test_use_is_counted_in_logical_and_in_sent_tokens() -> None:
+    s = situation(long_turn(20), 3000)
+    planned = plan(s)
+    made = settled(s, ending(ANSWER), planned)
+    assert made[CountUse] == CountUse(KEY, 1, planned.tokens_in, planned.tokens_sent, 1)
+    assert planned.tokens_sent < planned.tokens_in
+    assert made[PutCheckpoint] == PutCheckpoint(KEY, planned.checkpoint)  # type: ignore[arg-type]
+
+
+def test_a_partial_answer_is_kept_but_the_conversation_stands_before_it() -> None:
+    s = situation([user("hello")])
+    made = settled(s, ending(ANSWER, complete=False))
+    assert made[AppendMessages].messages[1].partial
+    assert made[MoveTip].to == s.reconciled.tip
+
+
+def test_a_refused_request_is_kept_and_moves_nothing_and_its_decision_is_not_kept() -> None:
+    s = situation(long_turn(20), 3000)
+    made = settled(s, ending())
+    assert len(made[AppendMessages].messages) == len(s.reconciled.history)
+    assert MoveTip not in made
+    assert PutCheckpoint not in made
+    assert made[OpenSession].model == "m", "a new session has at least its model"
+    assert (made[OpenSession].frame, made[OpenSession].system) == ("", None)
+
+
+def test_of_many_choices_all_are_kept_and_the_conversation_goes_on_from_the_first() -> None:
+    s = situation([user("hello")])
+    made = settled(s, ending(ANSWER, assistant("another")))
+    _, first, second = made[AppendMessages].messages
+    assert first.parent == second.parent == s.reconciled.tip
+    assert made[MoveTip].to == first.tip
+
+
+def test_a_side_request_is_kept_and_leaves_the_session_as_it_stands() -> None:
+    s = situation([user("Give it a title.")])
+    session = Session(KEY, tip="cd" * 16, frame=FRAME)
+    made = settled(s, ending(ANSWER, session=session, frame=SIDE))
+    assert MoveTip not in made
+    assert (made[OpenSession].frame, made[OpenSession].system, made[OpenSession].model) == ("", None, None)
+
+
+def test_a_request_without_system_messages_leaves_those_last_seen() -> None:
+    s = replace(situation([user("hello")]), leading=())
+    assert settled(s, ending(ANSWER))[OpenSession].system is None
+
+
+def test_a_thin_request_moves_only_a_conversation_that_still_stands_where_it_began() -> None:
+    stored = [user("hello"), ANSWER]
+    whole = situation(stored)
+    joined = join_thin([user("next")], stored, whole.reconciled.tips, retried=False)
+    s = replace(whole, reconciled=joined, counts=tuple(map(count, joined.history)))
+    session = Session(KEY, tip=whole.reconciled.tip, manner="thin", frame=SIDE)
+    made = settled(s, ending(assistant("more"), session=session))
+    assert [row.raw for row in made[AppendMessages].messages] == [user("next").raw, assistant("more").raw]
+    assert made[MoveTip] == MoveTip(KEY, whole.reconciled.tip, made[AppendMessages].messages[-1].tip, required=True)
