@@ -9,6 +9,7 @@ import logging
 import os
 import secrets
 import signal
+import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from ctxproxy.ports import Tokenizer, Upstream
 from ctxproxy.proxy import logs
 from ctxproxy.proxy.app import add_forwarding, make_app
 from ctxproxy.proxy.counting import Counts, Identities
+from ctxproxy.proxy.health import Health
 from ctxproxy.proxy.metrics import Metrics
 from ctxproxy.proxy.state import State
 from ctxproxy.proxy.summary_desk import SummaryDesk
@@ -39,7 +41,7 @@ KEY_FILE = "tenant.key"
 SECRET_BYTES = 32
 COUNTS_BYTES = IDENTITIES_BYTES = 32 * 1_048_576
 """Memory for remembered token counts and for remembered identities: about 130,000 messages each."""
-CLOSE_WITHIN_S = 10.0
+CLOSE_WITHIN_S = 5.0
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 """glibc's malloc.h."""
 KEEP_BYTES = 1 << 30
@@ -144,6 +146,7 @@ async def running_state(settings: Callable[[], Settings]) -> AsyncIterator[State
         counts=Counts(COUNTS_BYTES),
         identities=Identities(IDENTITIES_BYTES),
         tasks=tasks,
+        health=Health(time.time),
         metrics=metrics,
     )
     await state.windows.load()

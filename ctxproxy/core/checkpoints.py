@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 
 from ctxproxy.core import jsontext
 from ctxproxy.core.messages import Tip, read
@@ -25,6 +26,20 @@ def freeze(transcript: Transcript, tip: Tip, variant: str, now: float, *, wants:
     """The decision that a history up to `tip` is sent as this transcript."""
     entries = tuple(FrozenEntry(e.tip, None if e.origin == "original" else e.message.raw, e.tokens, e.stage, e.covers) for e in transcript.entries)
     return Checkpoint(tip, variant, entries, now, wants, tuple(actions))
+
+
+def anchored(checkpoint: Checkpoint, tips: Sequence[Tip]) -> Checkpoint | None:
+    """The same decision at the earliest tip that it needs; None if that is its own.
+
+    What it leaves as it is at its end is no part of it: a client whose last message is another one each time (notes that an editor
+    or a retriever adds and takes out again) finds it there.
+    """
+    entries, left = checkpoint.entries, 0
+    while left < min(len(entries), len(tips)) and entries[-1 - left].raw is None and entries[-1 - left].tip == tips[-1 - left]:
+        left += 1
+    if left in (0, len(entries), len(tips)):
+        return None
+    return replace(checkpoint, tip=tips[-1 - left], entries=entries[:-left])
 
 
 def resume(

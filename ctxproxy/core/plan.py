@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import Literal
 
 from ctxproxy.core.budget import Budget
@@ -88,7 +89,23 @@ def base_transcript(s: Situation) -> Transcript:
         for message, tokens, tip in zip(s.reconciled.history, s.counts, s.reconciled.tips, strict=True)
     )
     whole = Transcript(entries)
-    return whole if s.forgotten.isdisjoint(s.reconciled.tips) else _without(whole, s.forgotten, s.count)
+    gone = gone_tips(s)
+    return whole if gone.isdisjoint(s.reconciled.tips) else _without(whole, gone, s.count)
+
+
+def gone_tips(s: Situation) -> frozenset[Tip]:
+    """The messages that are never sent: what somebody had forgotten, and what the client let expire."""
+    return s.forgotten | _expired(s)
+
+
+def _expired(s: Situation) -> frozenset[Tip]:
+    """The messages whose `expire_after_turns` is over: so many user messages have come after their own turn's."""
+    if all(message.directives.expire_after_turns is None for message in s.reconciled.history):
+        return frozenset()
+    turns = list(accumulate(message.role == "user" for message in s.reconciled.history))
+    found = zip(s.reconciled.tips, s.reconciled.history, turns, strict=True)
+    limits = ((tip, message.directives.expire_after_turns, turn) for tip, message, turn in found)
+    return frozenset(tip for tip, limit, turn in limits if limit is not None and turns[-1] - turn >= limit)
 
 
 def _without(whole: Transcript, forgotten: Collection[Tip], count: CountMessage) -> Transcript:
@@ -117,8 +134,8 @@ def _runs(whole: Transcript, forgotten: Collection[Tip]) -> list[Span]:
 def plan(s: Situation) -> Plan:
     """What to send for a request: where a summary came late and no decision can be made with it, the one without it stands."""
     base = base_transcript(s)
-    stands = resume(s.reconciled.tips, s.checkpoints, s.variant, forgotten=s.forgotten)
-    valid = resume(s.reconciled.tips, s.checkpoints, s.variant, s.summaries, s.forgotten)
+    stands = resume(s.reconciled.tips, s.checkpoints, s.variant, forgotten=gone_tips(s))
+    valid = resume(s.reconciled.tips, s.checkpoints, s.variant, s.summaries, gone_tips(s))
     planned = _planned(s, base, valid)
     return planned if stands is valid or planned.checkpoint else _planned(s, base, stands)
 
@@ -139,7 +156,7 @@ def _planned(s: Situation, base: Transcript, checkpoint: Checkpoint | None) -> P
 
 
 def _as_is(s: Situation, base: Transcript, current: Transcript) -> Plan:
-    changed = current is not base or not s.forgotten.isdisjoint(s.reconciled.tips)
+    changed = current is not base or not gone_tips(s).isdisjoint(s.reconciled.tips)
     return Plan(current, _array(s, current, changed=changed), changed, _size(s, base.tokens), _size(s, current.tokens), s.budget)
 
 
@@ -198,7 +215,7 @@ def _joined(first: Outcome, second: Outcome) -> Outcome:
 def context_of(s: Situation, transcript: Transcript) -> Context:
     """What the stages get to know; room for the pinned texts is kept."""
     language = language_of([entry.message for entry in transcript.entries])
-    held = pins_tokens(s.pins, s.count, language)
+    held, gone = pins_tokens(s.pins, s.count, language), gone_tips(s)
     return Context(
         count=s.count,
         count_text=s.count_text,
@@ -206,7 +223,7 @@ def context_of(s: Situation, transcript: Transcript) -> Context:
         target=max(s.budget.target - held, 0),
         keep_recent_turns=s.policy.keep_recent_turns,
         language=language,
-        originals={tip: message for tip, message in zip(s.reconciled.tips, s.reconciled.history, strict=True) if tip not in s.forgotten},
+        originals={tip: message for tip, message in zip(s.reconciled.tips, s.reconciled.history, strict=True) if tip not in gone},
         summaries=s.summaries,
         pins=s.pins,
         summarizer=s.summarizer,
@@ -260,7 +277,7 @@ def background_tip(s: Situation, current: Plan) -> Tip:
 def compacted_now(s: Situation) -> Plan:
     """The plan as if the trigger were met: what `POST …/manage` does (002-16)."""
     base = base_transcript(s)
-    checkpoint = resume(s.reconciled.tips, s.checkpoints, s.variant, s.summaries, s.forgotten)
+    checkpoint = resume(s.reconciled.tips, s.checkpoints, s.variant, s.summaries, gone_tips(s))
     current = replay(checkpoint, base, s.count) if checkpoint else base
     outcome = _compacted(s, current, over_turns=False)
     if outcome.transcript.tokens >= current.tokens:

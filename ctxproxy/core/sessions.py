@@ -16,6 +16,7 @@ from typing import Literal, TypeAlias
 
 from ctxproxy.core.messages import ROOT, Message, Tip, chain, identity, tool_calls
 from ctxproxy.core.records import Manner, Session, StoredMessage
+from ctxproxy.core.wire import logged
 
 Mode: TypeAlias = Literal["auto", "full", "append"]
 SHARED_TENANT = "shared"
@@ -63,7 +64,8 @@ def frame_of(model: str, *, stream: bool, tools: bytes | None) -> str:
 
     Its first digit tells requests that stream or bring tools from those that do not, as side requests mostly do not.
     """
-    return str(stream + bool(tools)) + hashlib.blake2b(repr((model, stream, tools or b"")).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+    asked = repr((model, stream, tools or b"")).encode("utf-8", "surrogatepass")
+    return str(stream + bool(tools)) + hashlib.blake2b(asked, digest_size=16).hexdigest()
 
 
 def may_be_thin(session: Session | None, messages: Sequence[Message], *, mode: Mode, named: bool, frame: str, same_system: bool) -> bool:
@@ -144,7 +146,7 @@ def to_store(reconciled: Reconciled, tokens: Sequence[int], now: float) -> tuple
         StoredMessage(
             tip=reconciled.tips[i],
             parent=reconciled.tips[i - 1] if i else ROOT,
-            raw=reconciled.history[i].raw,
+            raw=logged(reconciled.history[i]),
             role=reconciled.history[i].role,
             tokens=tokens[i],
             created=now,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ctxproxy.core.checkpoints import anchored
 from ctxproxy.core.effects import AppendMessages, CountUse, Effect, MoveTip, OpenSession, PutCheckpoint
 from ctxproxy.core.messages import ROOT, Message, Tip, identity, next_tip
 from ctxproxy.core.plan import Plan, Situation
@@ -57,6 +58,8 @@ def settle(s: Situation, plan: Plan, ending: Ending) -> list[Effect]:
     ]
     if plan.checkpoint is not None and ending.replies:
         effects.append(PutCheckpoint(ending.key, plan.checkpoint))
+        earliest = anchored(plan.checkpoint, s.reconciled.tips)
+        effects += [PutCheckpoint(ending.key, earliest)] if earliest else []
     if moves:
         stands_at = reply_tips[0] if ending.complete else s.reconciled.tip
         was_at = ending.session.tip if ending.session else ROOT

@@ -87,6 +87,20 @@ def render(request: ChatRequest, messages: Sequence[Message] | None = None, chan
     return _object(texts)
 
 
+def logged(message: Message) -> bytes:
+    """A message as the log keeps it: its exact bytes, and what the client said of it in `x_context`."""
+    if message.directives == NO_DIRECTIVES:
+        return message.raw
+    texts = {key: bytes(text) for key, text in jsontext.members(message.raw).items()}
+    said = {key: value for key, value in message.directives._asdict().items() if value}
+    return _object({**texts, DIRECTIVES_KEY: jsontext.encode(said)})
+
+
+def from_log(raw: bytes) -> Message:
+    """The message that `logged` gave these bytes for."""
+    return _without_directives(0, read(raw))
+
+
 def _object(texts: Mapping[str, bytes]) -> bytes:
     pieces = []
     for key, text in texts.items():

@@ -50,7 +50,9 @@ class _Routes:
                 await self._state.store.ping()
         except (StoreUnavailable, TimeoutError) as error:
             reason = error.message if isinstance(error, StoreUnavailable) else f"the store does not answer within {READY_WITHIN_S:.0f} s"
-            return web.Response(status=503, body=jsontext.encode({"status": "unavailable", "reason": reason}), content_type="application/json")
+            return _unavailable(reason)
+        if trouble := self._state.health.trouble:
+            return _unavailable(trouble)
         return web.json_response({"status": "ready"})
 
     async def metrics(self, request: web.Request) -> web.Response:
@@ -66,3 +68,7 @@ class _Routes:
         if request.path.startswith(OWN) or request.path == "/favicon.ico":
             raise web.HTTPNotFound
         return await passthrough.forward(self._state, request)
+
+
+def _unavailable(reason: str) -> web.Response:
+    return web.Response(status=503, body=jsontext.encode({"status": "unavailable", "reason": reason}), content_type="application/json")

@@ -93,7 +93,7 @@ async def _served(state: State, request: web.Request, settings: Settings, chat: 
     target, thin = target_for(settings, chat.model), False
     try:
         caller = identify(request, chat, settings, state.secret)
-        thin = caller.mode == "append"
+        thin = caller.mode == "append" or (caller.mode == "auto" and state.health.is_dependent(caller.key))
         prepared = await prepare(state, settings, chat, caller)
         rescue = Rescue(state, request, settings, prepared, encoded)
         if state.windows.wants_listing(caller.target.origin, prepared.belief):
@@ -112,7 +112,11 @@ async def _served(state: State, request: web.Request, settings: Settings, chat: 
         state.metrics.failed_open.inc()
         return await _untouched(state, request, settings, chat, target, encoded, "failed_open")
     state.metrics.planning.observe(time.monotonic() - began)
-    got = await rescue.answer(ready)
+    try:
+        got = await rescue.answer(ready)
+    except CtxproxyError:
+        state.metrics.requests.labels("unanswered").inc()
+        raise
     return await _answered(state, request, settings, prepared, got, rescue.asked)
 
 
@@ -138,7 +142,7 @@ async def _answered(state: State, request: web.Request, settings: Settings, prep
     _note(state, request, prepared, got)
     drained = False
     try:
-        return await _relayed(request, result, context_headers(prepared, got), keeping.settle)
+        return await _relayed(request, result, context_headers(settings.sessions.header, prepared, got), keeping.settle)
     except (ConnectionResetError, asyncio.CancelledError):
         if isinstance(result, Stream) and settings.upstream.on_disconnect == "drain":
             drained = True
@@ -160,12 +164,12 @@ async def _relayed(request: web.Request, result: Stream | Whole | Refused, ours:
     return await relay_whole(request, result, ours, settle)
 
 
-def context_headers(prepared: Prepared, got: Got) -> list[tuple[str, str]]:
+def context_headers(session_header: str, prepared: Prepared, got: Got) -> list[tuple[str, str]]:
     """The `X-Context-…` headers of an answer (INTERFACE.md §2)."""
     key = prepared.caller.key
     actions = ",".join(f"{name}={count}" for name, count in _actions(got)) or "none"
     return [
-        *([("X-Session-Id", key.name)] if key else []),
+        *([(session_header, key.name)] if key else []),
         ("X-Context-Tokens-In", str(got.plan.tokens_in)),
         ("X-Context-Tokens-Sent", str(got.plan.tokens_sent)),
         ("X-Context-Budget", str(got.plan.budget.prompt_tokens)),

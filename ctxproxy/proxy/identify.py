@@ -15,6 +15,7 @@ from ctxproxy.core.policy import Policy
 from ctxproxy.core.records import SessionKey
 from ctxproxy.core.sessions import Mode, derived_name, tenant_of
 from ctxproxy.core.wire import ChatRequest
+from ctxproxy.errors import BadRequest
 
 PRESET_HEADER = "X-Context-Preset"
 MODE_HEADER = "X-Context-Mode"
@@ -85,11 +86,15 @@ def identify(request: web.Request, chat: ChatRequest, settings: Settings, secret
     name = given or (derived_name(chat.messages) if settings.sessions.derive else None)
     tenant = tenant_of(secret, credential_of(request, target), target.origin, shared=settings.sessions.scope == "shared")
     profile = request.headers.get(PRESET_HEADER, "").strip()
+    mode = headers.mode(request.headers.getall(MODE_HEADER, []), MODE_HEADER) or settings.sessions.mode
+    if mode == "append" and given is None:
+        name_it = f"mode append needs {settings.sessions.header}: without a name each request would begin a session of its own"
+        raise BadRequest(name_it, param=settings.sessions.header)
     return Caller(
         target=target,
         key=SessionKey(tenant, name) if name else None,
         named=given is not None,
-        mode=headers.mode(request.headers.getall(MODE_HEADER, []), MODE_HEADER) or settings.sessions.mode,
+        mode=mode,
         profile=profile,
         policy=policy_for(settings, profile or None, chat.model),
         retried=request.headers.get("X-Stainless-Retry-Count", "0").strip() not in ("", "0"),

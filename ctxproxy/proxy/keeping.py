@@ -14,7 +14,7 @@ from ctxproxy.core.reply import Reply
 from ctxproxy.core.rewrites import has_media
 from ctxproxy.core.sessions import Joined, manner_seen, rebased
 from ctxproxy.core.settle import Ending, settle
-from ctxproxy.errors import StoreUnavailable
+from ctxproxy.errors import CtxproxyError, StoreUnavailable
 from ctxproxy.proxy.attempt import Refused, Stream, Whole
 from ctxproxy.proxy.prepare import Prepared, stored_message
 from ctxproxy.proxy.rescue import Got
@@ -49,9 +49,14 @@ class Keeping:
 
     async def drain(self, stream: Stream) -> None:
         """Read an answer to its end although the client is gone, then keep it."""
-        async for chunk in stream.pump.rest():
-            stream.feed(chunk)
-        await self.settle(True)
+        whole = False
+        try:
+            async for chunk in stream.pump.rest():
+                stream.feed(chunk)
+            whole = True
+        except CtxproxyError as error:
+            log.info("an answer that nobody waits for broke off: %s", error.code)
+        await self.settle(whole)
         await stream.response.close()
 
     async def _write(self, whole: bool) -> None:
@@ -60,8 +65,10 @@ class Keeping:
         replies = tuple(choice.message for choice in reply.choices) if reply else ()
         try:
             await self._apply(replies, complete=complete)
+            self._state.health.wrote()
         except StoreUnavailable as error:
             self._state.metrics.store_errors.inc()
+            self._state.health.failed(f"the store cannot be written: {error.message}")
             log.warning("could not write session %s to the store: %s", self._name, error.message)
         await self._learn(reply)
         self._summarize_ahead()

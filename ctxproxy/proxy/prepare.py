@@ -11,6 +11,7 @@ from ctxproxy.config.load import policy_for
 from ctxproxy.config.schema import Settings
 from ctxproxy.core.budget import budget
 from ctxproxy.core.checkpoints import variant_of
+from ctxproxy.core.effects import OpenSession
 from ctxproxy.core.messages import ROOT, Message, Tip, chain, leading_system, read
 from ctxproxy.core.plan import Situation
 from ctxproxy.core.policy import Policy
@@ -18,7 +19,7 @@ from ctxproxy.core.records import Session, SessionKey, StoredMessage, WindowBeli
 from ctxproxy.core.sessions import Joined, Reconciled, answers_open_calls, frame_of, join_full, join_thin, may_be_thin
 from ctxproxy.core.tokens import fixed_tokens
 from ctxproxy.core.windows import rule_for
-from ctxproxy.core.wire import ChatRequest
+from ctxproxy.core.wire import ChatRequest, from_log
 from ctxproxy.ports import Tokenizer
 from ctxproxy.proxy.identify import Caller, target_for
 from ctxproxy.proxy.state import State
@@ -66,7 +67,12 @@ async def prepare(state: State, settings: Settings, chat: ChatRequest, caller: C
     leading, rest = chat.messages[:at], chat.messages[at:]
     frame = frame_of(chat.model, stream=chat.stream, tools=chat.tools)
     session = await state.store.session(caller.key) if caller.key else None
+    if caller.key and caller.mode == "append" and state.health.trouble:
+        await state.store.apply([OpenSession(caller.key, state.clock())])  # an answer that is not kept would be forgotten by all
+        state.health.wrote()
     reconciled = await _reconciled(state, caller, session, leading, rest, frame)
+    if caller.key and reconciled.joined is Joined.THIN:
+        state.health.depends(caller.key)
     if not leading and session and reconciled.joined is Joined.THIN:
         leading = tuple(read(raw) for raw in session.system)
     tokenizer = await tokenizer_for(state, settings, chat.model)
@@ -161,4 +167,4 @@ async def _thin(state: State, caller: Caller, session: Session | None, rest: Seq
 
 def stored_message(row: StoredMessage) -> Message:
     """A row as a message; of an erased one only its role is left."""
-    return read(row.raw) if row.raw else Message(b"", {"role": row.role})
+    return from_log(row.raw) if row.raw else Message(b"", {"role": row.role})

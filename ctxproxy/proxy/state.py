@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from ctxproxy.config.schema import Settings
 from ctxproxy.ports import Store, Tokenizer, Upstream
 from ctxproxy.proxy.counting import Counts, Identities
+from ctxproxy.proxy.health import Health
 from ctxproxy.proxy.metrics import Metrics
 from ctxproxy.proxy.summary_desk import SummaryDesk
 from ctxproxy.proxy.tasks import Tasks
@@ -34,5 +35,6 @@ class State:
     counts: Counts
     identities: Identities
     tasks: Tasks
+    health: Health
     metrics: Metrics
     clock: Callable[[], float] = field(default=time.time)

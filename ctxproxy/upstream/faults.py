@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import aiohttp
 from yarl import URL
 
 from ctxproxy.errors import CtxproxyError, UpstreamTimeout, UpstreamUnreachable
+
+QUOTED = re.compile(r":?\s*\bb['\"].*", re.DOTALL)
+"""The bytes that aiohttp's parser quotes at the end of its messages: an answer may repeat a credential."""
 
 _FAULTS: tuple[tuple[type[Exception], type[CtxproxyError], str], ...] = (
     (aiohttp.ConnectionTimeoutError, UpstreamTimeout, "no connection within {connect_s:g} s (upstream.connect_timeout_s)"),
@@ -55,4 +60,4 @@ def _reason(error: Exception) -> str:
 
 
 def _line(text: str) -> str:
-    return " ".join(text.split())[:200]
+    return " ".join(QUOTED.sub("", text).split())[:200]

@@ -164,7 +164,7 @@ class Story:
         messages = "; ".join(f"{m.role} {len(m.raw)} {m.raw[:100]!r}" for m in self.history)
         return f"Story(limit={self.limit}, ends={self.ends}, {self.chain!r}, history=[{messages}])"[:6000]
 
-    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:  # noqa: FBT001  Hypothesis's own protocol
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         printer.text(repr(self))
 
     def tell(self) -> list[Step]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ctxproxy.core.checkpoints import RESCUE, freeze, is_rescue, is_void, replay, resume, variant_of
+from ctxproxy.core.checkpoints import RESCUE, anchored, freeze, is_rescue, is_void, replay, resume, variant_of
 from ctxproxy.core.messages import Directives
 from ctxproxy.core.pipeline import run
 from ctxproxy.core.policy import Policy
@@ -124,3 +124,28 @@ def test_what_real_stages_made_is_replayed_byte_for_byte() -> None:
     assert [(e.message.raw, e.origin, e.covers, e.tokens) for e in replay(frozen, BASE, count).entries] == [
         (e.message.raw, e.origin, e.covers, e.tokens) for e in done.entries
     ]
+
+
+def test_a_decision_stands_already_at_the_earliest_tip_that_it_needs() -> None:
+    done, _ = decision()
+    made = freeze(done, TIPS[-1], "v", 5.0, wants="", actions=[("trial", 2)])
+    earliest = anchored(made, TIPS)
+    assert earliest is not None
+    assert (earliest.tip, len(earliest.entries)) == (TIPS[3], 3)
+    assert replay(earliest, BASE, count) == replay(made, BASE, count) == done
+    assert anchored(earliest, TIPS[:4]) is None
+
+
+def test_a_client_whose_last_message_changes_finds_the_decision_all_the_same() -> None:
+    done, _ = decision()
+    made = freeze(done, TIPS[-1], "v", 5.0, wants="", actions=[])
+    elsewhere = [*TIPS[:-1], "f" * 32]
+    assert resume(elsewhere, [made], "v") is None
+    earliest = anchored(made, TIPS)
+    assert earliest is not None
+    assert resume(elsewhere, [made, earliest], "v") is earliest
+
+
+@pytest.mark.parametrize("tips", [TIPS, TIPS[:1], []])
+def test_a_decision_that_leaves_all_as_it_is_has_no_earlier_tip(tips: list[str]) -> None:
+    assert anchored(freeze(BASE, TIPS[-1], "v", 5.0, wants="", actions=[]), tips) is None

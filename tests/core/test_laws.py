@@ -20,7 +20,7 @@ from ctxproxy.core.plan import Plan, Situation, compacted_now, observed, plan
 from ctxproxy.core.policy import Recovery
 from ctxproxy.core.rescue_plans import cleared, replanned, shortened, trimmed
 from ctxproxy.core.transcript import Transcript, protected, violations
-from tests.core.chains import Chain, Decide, Step, Story, adaptive_policies, forks, stories
+from tests.core.chains import Decide, Step, Story, adaptive_policies, forks, stories
 from tests.core.histories import count
 
 laws = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from ctxproxy.core.checkpoints import anchored
 from ctxproxy.core.effects import AppendMessages, CountUse, Effect, MoveTip, OpenSession, PutCheckpoint
 from ctxproxy.core.messages import ROOT, Message, identity, make, next_tip
 from ctxproxy.core.plan import Plan, Situation, plan
@@ -55,7 +56,15 @@ def test_use_is_counted_in_logical_and_in_sent_tokens() -> None:
     made = settled(s, ending(ANSWER), planned)
     assert made[CountUse] == CountUse(KEY, 1, planned.tokens_in, planned.tokens_sent, 1)
     assert planned.tokens_sent < planned.tokens_in
-    assert made[PutCheckpoint] == PutCheckpoint(KEY, planned.checkpoint)  # type: ignore[arg-type]
+
+
+def test_a_decision_is_kept_at_its_own_tip_and_at_the_earliest_that_it_needs() -> None:
+    s = situation(long_turn(20), 3000)
+    planned = plan(s)
+    kept = [effect.checkpoint for effect in settle(s, planned, ending(ANSWER)) if isinstance(effect, PutCheckpoint)]
+    assert planned.checkpoint is not None
+    assert kept == [planned.checkpoint, anchored(planned.checkpoint, s.reconciled.tips)]
+    assert kept[1].tip in s.reconciled.tips[:-1]
 
 
 def test_a_partial_answer_is_kept_but_the_conversation_stands_before_it() -> None:

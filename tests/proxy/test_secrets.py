@@ -78,6 +78,9 @@ async def live_through_everything(running: Running, upstream: ScriptedUpstream) 
         Cut(),
         Garbage(b"SSH-2.0\r\n"),
         Garbage(f"HTTP/1.1 200 OK\r\nX-Echo: {KEYS['Authorization']}\r\nContent-Length: nope\r\n\r\n".encode()),
+        Garbage(f"HTTP/1.1 200 OK\r\nContent-Length: {KEYS['Authorization']}\r\n\r\n".encode()),
+        Garbage(f"HTTP/1.1 200 OK\r\n{KEYS['x-goog-api-key']} {KEYS['Authorization']}\r\n\r\n".encode()),
+        Garbage(f"{KEYS['x-api-key']} {KEYS['Authorization']}\r\n\r\n".encode()),
     ]
     own: list[str] = []
     for script in scripts:

@@ -236,10 +236,14 @@ async def test_an_upstream_that_cannot_be_reached_is_told(proxy: StartProxy, ups
 @pytest.mark.parametrize("stream", [True, False])
 async def test_an_answer_is_kept_before_its_last_byte_leaves(proxy: StartProxy, upstream: ScriptedUpstream, *, stream: bool) -> None:
     running = await proxy(upstream, store={"url": "sqlite:///s.db"}, sessions={"mode": "append"})
-    upstream.script = lambda call: Answer(f"answer {len(call.messages)}")
+    gate = asyncio.Event()
+    upstream.script = lambda call: Sse("answer ", gate, str(len(call.messages))) if stream else Answer(f"answer {len(call.messages)}")
     for turn in range(40):
+        gate.clear()
         async with opened(running, messages=[{"role": "user", "content": f"question {turn}"}], stream=stream) as answer:
             if stream:
+                await answer.content.readuntil(b"\n\n")
+                gate.set()
                 await answer.content.readuntil(b"data: [DONE]\n\n")  # not to the end of the response: asks again at once
             else:
                 await answer.content.readexactly(int(answer.headers["Content-Length"]))

@@ -1,0 +1,251 @@
+"""What is sent for a request, case by case; what holds for all of them is in `test_laws`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import msgspec
+import pytest
+
+from ctxproxy.core.inspect import states
+from ctxproxy.core.messages import Directives, Message, text_of
+from ctxproxy.core.plan import background_tip, base_transcript, compacted_now, observed, plan
+from ctxproxy.core.policy import Policy
+from ctxproxy.core.records import Summary
+from ctxproxy.core.stages.base import REGISTRY, Context, Stage
+from ctxproxy.core.transcript import Edit, Transcript
+from tests.core.chains import Chain, Step
+from tests.core.histories import assistant, call, count, long_turn, result, talk, user
+
+NEXT = [assistant("The answer."), user("And what is next?")]
+
+
+def tokens(history: Sequence[Message]) -> int:
+    return sum(map(count, history))
+
+
+def names(step: Step) -> list[str]:
+    return [name for name, _ in step.plan.actions]
+
+
+# ---------------------------------------------------------------- whether anything is done
+def test_up_to_the_trigger_the_clients_messages_go_out_as_they_are() -> None:
+    history = talk(40)
+    limit = tokens(history) * 10 // 8
+    while int(limit * 0.8) < tokens(history):
+        limit += 1
+    for exact, changed in ((limit, False), (limit - 2, True)):
+        made = plan(Chain(Policy(min_gain=0.0)).situation(history, exact))
+        assert made.changed is changed
+        assert (made.tokens_sent < made.tokens_in) is changed
+    assert plan(Chain(Policy()).situation(history, limit)).messages == tuple(history)
+
+
+def test_over_the_trigger_a_gain_that_is_not_worth_the_broken_cache_is_left() -> None:
+    duplicate = "the same words " * 20
+    history = [user("go"), call("a"), result("a", duplicate), call("b"), result("b", duplicate), *talk(30)]
+    policy = Policy(pipeline=({"stage": "duplicate_results"},))
+    limit = int(tokens(history) * 1.1)
+    assert not plan(Chain(policy).situation(history, limit)).changed
+    assert plan(Chain(msgspec.structs.replace(policy, min_gain=0.001)).situation(history, limit)).changed
+    assert plan(Chain(policy).situation(history, tokens(history) - 1)).changed, "what does not fit must shrink"
+
+
+def test_reversible_stages_are_enough_where_they_gain_much() -> None:
+    step = Chain(Policy(keep_recent_turns=0)).ask(long_turn(20), 12_000)
+    assert names(step) == ["compact_tool_results"]
+    assert step.plan.wants == ""
+
+
+def test_where_they_gain_little_the_oldest_stretch_gives_way_to_a_stand_in_that_wants_a_summary() -> None:
+    history = talk(40)
+    step = Chain(Policy(keep_recent_turns=1)).ask(history, tokens(history))
+    assert names(step) == ["summarize"]
+    assert step.plan.wants in step.situation.reconciled.tips
+    assert step.plan.checkpoint is not None
+    assert step.plan.checkpoint.wants == step.plan.wants
+
+
+def test_the_last_resorts_run_only_while_the_prompt_is_over_its_limit() -> None:
+    history = [*talk(1)[:-1], user("Look at this."), call("a"), result("a", "one line of a log\n" * 2000)]
+    step = Chain(Policy()).ask(history, 900)
+    assert "shrink_newest" in names(step)
+    assert step.plan.fits
+    enough = Chain(Policy()).ask(history, tokens(history))
+    assert {"shrink_newest", "drop_oldest"}.isdisjoint(names(enough))
+
+
+def test_over_the_most_turns_the_oldest_half_goes_whatever_the_tokens() -> None:
+    step = Chain(Policy(max_turns=20)).ask(talk(20), 1_000_000)
+    assert len(step.situation.reconciled.history) == 41
+    assert step.plan.changed
+    assert len([m for m in step.plan.messages if m.role == "user"]) <= 12
+    dropped = Chain(Policy(max_turns=20, pipeline=({"stage": "drop_oldest"},))).ask(talk(20), 1_000_000)
+    assert len(dropped.plan.transcript.turns) <= 12
+    assert not Chain(Policy(max_turns=21)).ask(talk(20), 1_000_000).plan.changed
+
+
+def test_a_stage_that_fails_is_named_whether_or_not_the_others_gain(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Broken(Stage, frozen=True):
+        def propose(self, transcript: Transcript, context: Context) -> Iterator[Edit]:
+            raise ValueError("a fault of the stage")
+
+    Broken.name, Broken.loss = "broken", "reversible"
+    monkeypatch.setitem(REGISTRY, "broken", Broken)
+    for others in ((), ({"stage": "drop_oldest"},)):
+        step = Chain(Policy(pipeline=({"stage": "broken"}, *others))).ask(talk(30), 900)
+        assert step.plan.failed == ("broken",)
+        assert step.plan.changed is bool(others)
+
+
+# ---------------------------------------------------------------- earlier decisions
+def test_a_decision_is_replayed_until_the_prompt_is_too_long_again() -> None:
+    chain, history = Chain(Policy(pipeline=({"stage": "drop_oldest"},))), talk(30)
+    first = chain.ask(history, 1500)
+    second = chain.ask([*history, *NEXT], 1500)
+    assert first.plan.checkpoint is not None
+    assert second.plan.checkpoint is None
+    assert second.sent == [*first.sent, *(m.raw for m in NEXT)]
+    assert second.plan.changed
+    third = chain.ask([*history, *NEXT, assistant("long " * 3000), user("?")], 1500)
+    assert third.plan.checkpoint is not None
+
+
+def test_a_request_sent_again_gets_its_own_decision_although_it_is_over_the_trigger() -> None:
+    chain, history = Chain(Policy(pipeline=({"stage": "compact_tool_results"},), keep_recent_turns=0)), long_turn(4, 600)
+    limit = tokens(history)
+    step = chain.ask([*history[:-2], *long_turn(1, 4000)[1:]], limit)
+    assert step.plan.checkpoint is not None
+    again = chain.ask([*history[:-2], *long_turn(1, 4000)[1:]], limit)
+    assert (again.sent, again.plan.checkpoint) == (step.sent, None)
+    assert chain.ask([*history[:-2], *long_turn(1, 4000)[1:]], step.plan.transcript.tokens // 2).plan.budget.limit < limit
+
+
+def test_a_decision_is_let_go_when_the_budget_has_grown_far_enough() -> None:
+    chain, history = Chain(Policy(pipeline=({"stage": "drop_oldest"},))), talk(30)
+    assert chain.ask(history, 1500).plan.changed
+    assert chain.ask(history, tokens(history) * 10 // 8).plan.changed
+    assert not chain.ask(history, tokens(history) * 2).plan.changed
+
+
+def late_summary(chain: Chain, tip: str, text: str) -> None:
+    chain.due.clear()
+    chain.summaries[tip] = Summary(tip, text, "llm", "writer", 1, 9, 0.0, 1.0, 2.0)
+
+
+def test_a_summary_that_came_late_takes_the_place_of_its_stand_in() -> None:
+    chain, history = Chain(Policy(keep_recent_turns=1), late=99), talk(40)
+    first = chain.ask(history, tokens(history))
+    late_summary(chain, first.plan.wants, "They spoke of SEVENTEEN things.")
+    second = chain.ask([*history, *NEXT], tokens(history))
+    assert second.plan.checkpoint is not None
+    assert "SEVENTEEN" in text_of(second.plan.messages[0])
+    assert second.plan.wants == ""
+
+
+def test_where_no_decision_can_be_made_with_a_late_summary_the_one_without_it_stands() -> None:
+    chain, history = Chain(Policy(keep_recent_turns=1), late=99), talk(40)
+    first = chain.ask(history, tokens(history))
+    late_summary(chain, first.plan.wants, "They spoke.")
+    still = chain.ask(history, tokens(history) * 3 // 2)
+    assert still.plan.checkpoint is None
+    assert still.sent == first.sent
+
+
+# ---------------------------------------------------------------- what is forgotten
+def forgetting(history: list[Message], *places: int) -> Step:
+    chain = Chain(Policy())
+    tips = chain.situation(history, 1_000_000).reconciled.tips
+    chain.forgotten = frozenset(tips[at] for at in places)
+    return chain.ask(history, 1_000_000)
+
+
+def test_a_forgotten_message_goes_with_its_group_and_roles_stay_in_turn() -> None:
+    history = [user("a"), call("c"), result("c", "x"), assistant("b"), user("d"), assistant("e"), user("f")]
+    result_gone = forgetting(history, 2)
+    assert [m.role for m in result_gone.plan.messages] == ["user", "assistant", "user", "assistant", "user"]
+    answer_gone = forgetting(history, 5)
+    assert [m.role for m in answer_gone.plan.messages[-3:]] == ["user", "assistant", "user"]
+    assert answer_gone.plan.transcript.entries[-2].stage == "forget"
+    assert answer_gone.plan.changed
+    assert states(answer_gone.plan, answer_gone.situation.reconciled.tips)[answer_gone.situation.reconciled.tips[5]] == "dropped"
+
+
+def test_forgotten_neighbours_leave_one_gap() -> None:
+    history = [user("a"), assistant("b"), user("c"), assistant("d"), user("e"), assistant("f"), user("g")]
+    step = forgetting(history, 1, 2, 3, 6)
+    assert [text_of(m)[:1] for m in step.plan.messages] == ["a", "[", "e", "f"]
+    assert step.plan.transcript.entries[1].stage == "forget"
+
+
+def test_what_another_branch_forgot_changes_nothing_here() -> None:
+    situation = replace(Chain(Policy()).situation(talk(2), 1_000_000), forgotten=frozenset({"ff" * 16}))
+    made = plan(situation)
+    assert not made.changed
+    assert made.messages == tuple(talk(2))
+
+
+# ---------------------------------------------------------------- pins
+def test_a_pinned_text_that_a_stage_took_out_is_put_back_at_the_head_and_still_fits() -> None:
+    pin = "Ticket ABC-77 counts."
+    history = [user("start"), assistant("ok"), user(pin + " words" * 300), *talk(30)[1:]]
+    chain = Chain(Policy(pipeline=({"stage": "drop_oldest"},)), pins=[pin])
+    step = chain.ask(history, 1000)
+    assert pin in text_of(step.plan.messages[0])
+    assert step.plan.transcript.entries[0].stage == "pins"
+    assert step.plan.transcript.tokens <= 800
+    assert chain.ask([*history, *NEXT], 1000).sent[: len(step.sent)] == step.sent
+
+
+def test_where_the_frame_of_a_pin_costs_more_than_was_gained_nothing_is_done() -> None:
+    history = [user("start"), assistant("ok, ABC-77 it is"), user("go"), assistant("well"), user("?")]
+    chain = Chain(Policy(pipeline=({"stage": "drop_oldest"},)), pins=["ABC-77"])
+    step = chain.ask(history, tokens(history) - 1)
+    assert not step.plan.changed
+
+
+def test_pinned_messages_are_sent_as_they_are() -> None:
+    pinned = user("x " * 500, Directives(pin=True))
+    step = Chain(Policy()).ask([user("a"), assistant("b"), pinned, *talk(30)[1:]], 1000)
+    assert base_transcript(step.situation).entries[2].pinned
+    assert pinned.raw in step.sent
+
+
+# ---------------------------------------------------------------- beside the plan
+def test_what_is_only_observed_goes_out_whole_with_the_actions_that_would_have_been_taken() -> None:
+    step = Chain(Policy()).ask(talk(30), 900)
+    seen = observed(step.situation, step.plan)
+    assert (seen.messages, seen.changed, seen.checkpoint) == (tuple(talk(30)), False, None)
+    assert seen.actions == step.plan.actions != ()
+
+
+def test_a_summary_is_begun_in_advance_from_seventy_per_cent_on() -> None:
+    history = talk(40)
+    limit = int(tokens(history) / 0.75)
+    situation = Chain(Policy(keep_recent_turns=1)).situation(history, limit)
+    tip = background_tip(situation, plan(situation))
+    assert tip in situation.reconciled.tips
+    roomy = Chain(Policy(keep_recent_turns=1)).situation(history, limit * 2)
+    assert background_tip(roomy, plan(roomy)) == ""
+    assert background_tip(replace(situation, summarizer="extractive"), plan(situation)) == ""
+    lossless = Chain(Policy(preset="lossless")).situation(history, limit)
+    assert background_tip(lossless, plan(lossless)) == ""
+
+
+def test_compacting_by_hand_acts_below_the_trigger_and_builds_on_what_was_decided() -> None:
+    chain, history = Chain(Policy(keep_recent_turns=1)), talk(40)
+    limit = tokens(history) * 3 // 2
+    assert not plan(chain.situation(history, limit)).changed
+    step = chain.ask(history, limit, decide=compacted_now)
+    assert step.plan.checkpoint is not None
+    assert step.plan.tokens_sent < step.plan.tokens_in
+    again = chain.ask([*history, *NEXT], limit, decide=compacted_now)
+    assert again.plan.checkpoint is None
+    assert again.sent[: len(step.sent)] == step.sent
+
+
+def test_compacting_by_hand_changes_nothing_where_nothing_can_go() -> None:
+    step = Chain(Policy()).ask(talk(0), 1000, decide=compacted_now)
+    assert not step.plan.changed
+    assert step.plan.messages == tuple(talk(0))
