@@ -9,10 +9,9 @@ from ctxproxy.core import inspect, jsontext, wire
 from ctxproxy.core.messages import ROOT, chain, identity, leading_system
 from ctxproxy.core.plan import plan
 from ctxproxy.core.sessions import join_full
-from ctxproxy.core.tokens import fixed_tokens
 from ctxproxy.errors import BadRequest, WireError
 from ctxproxy.proxy.identify import target_for
-from ctxproxy.proxy.prepare import Ask, situation_for, tokenizer_for
+from ctxproxy.proxy.prepare import Ask, Decisions, situation_for, tokenizer_for
 from ctxproxy.proxy.state import State
 
 
@@ -36,10 +35,10 @@ async def dry_run(state: State, body: dict[str, object]) -> dict[str, object]:
     tokenizer = await tokenizer_for(state, settings, chat.model)
     at = leading_system(chat.messages)
     rest = chat.messages[at:]
-    fixed = fixed_tokens(chat.tools, chat.functions, chat.response_format, tokenizer.count)
+    fixed = await state.counts.fixed(chat.tools, chat.functions, chat.response_format, tokenizer)
     ask = Ask(chat.model, target_for(settings, chat.model).origin, policy, chat.messages[:at], chat.max_output, fixed)
     reconciled = join_full(rest, chain(ROOT, [identity(m) for m in rest]), 0)
-    situation = await situation_for(state, settings, ask, reconciled, None)
+    situation = await situation_for(state, settings, ask, reconciled, Decisions())
     leading = [inspect.leading_entry(m, situation.count(m)) for m in situation.leading]
     planned = plan(situation)
     report = inspect.plan_report(planned)

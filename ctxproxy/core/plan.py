@@ -23,7 +23,7 @@ from ctxproxy.core.policy import Policy
 from ctxproxy.core.presets import stages_of
 from ctxproxy.core.records import Checkpoint, Summary
 from ctxproxy.core.sessions import Reconciled
-from ctxproxy.core.stages.base import Context, Stage
+from ctxproxy.core.stages.base import REGISTRY, Context, Stage
 from ctxproxy.core.stages.summarize import Summarize
 from ctxproxy.core.transcript import CountMessage, Entry, Span, Transcript
 
@@ -147,12 +147,21 @@ def _planned(s: Situation, base: Transcript, checkpoint: Checkpoint | None) -> P
     current = replay(checkpoint, base, s.count) if checkpoint else base
     over_turns = s.policy.max_turns is not None and len(current.turns) > s.policy.max_turns
     repeated = checkpoint is not None and checkpoint.tip == s.reconciled.tip and current.tokens <= s.budget.limit
-    if repeated or (current.tokens <= s.budget.trigger and not over_turns):
+    if repeated or (current.tokens <= _trigger(s, checkpoint) and not over_turns):
         return _as_is(s, base, current)
     outcome = _compacted(s, current, over_turns=over_turns)
     if outcome.transcript is current or not _worth_it(s, current, outcome.transcript, over_turns=over_turns):
         return replace(_as_is(s, base, current), failed=outcome.failed)
     return decided(s, base, outcome)
+
+
+def _trigger(s: Situation, checkpoint: Checkpoint | None) -> int:
+    """Where a prompt is compacted: after a decision of reversible stages only, not before it is to be summarized, or the cache would
+    be broken again for the little that has grown old since.
+    """
+    names = [name for name, _ in checkpoint.actions] if checkpoint else []
+    reversible = bool(names) and all(name in REGISTRY and REGISTRY[name].loss == "reversible" for name in names)
+    return s.budget.summarize if reversible else s.budget.trigger
 
 
 def _as_is(s: Situation, base: Transcript, current: Transcript) -> Plan:
@@ -171,22 +180,23 @@ def _size(s: Situation, history_tokens: int) -> int:
 
 def _worth_it(s: Situation, before: Transcript, after: Transcript, *, over_turns: bool) -> bool:
     """Whether a change gains enough for the cache that it breaks (002-S3); what must fit or was asked for always is."""
-    if after.tokens >= before.tokens:
-        return False
     return over_turns or before.tokens > s.budget.limit or before.tokens - after.tokens >= s.policy.min_gain * s.budget.limit
 
 
 def _compacted(s: Situation, current: Transcript, *, over_turns: bool) -> Outcome:
-    context = context_of(s, current)
-    outcome = (_fewer_turns if over_turns else _fewer_tokens)(s, current, stages_of(s.policy), context)
+    context, stages = context_of(s, current), stages_of(s.policy)
+    outcome = _fewer_turns(s, current, stages, context) if over_turns else Outcome(current)
+    if not over_turns or outcome.transcript.tokens > context.limit:
+        outcome = _joined(outcome, _fewer_tokens(s, outcome.transcript, stages, context))
     return with_all_pins(current, outcome, context)
 
 
 def _fewer_tokens(s: Situation, current: Transcript, stages: Sequence[Stage], context: Context) -> Outcome:
     first = run(current, [stage for stage in stages if stage.loss == "reversible" and stage.name not in LAST_RESORTS], context)
     gained = current.tokens - first.transcript.tokens
-    enough = gained >= s.policy.min_gain * s.budget.limit
-    if enough and first.transcript.tokens <= s.budget.summarize:
+    worth = s.policy.min_gain * s.budget.limit
+    held = s.budget.limit - context.limit
+    if gained >= worth and first.transcript.tokens + held <= s.budget.summarize - worth:
         return first
     second = run(first.transcript, [stage for stage in stages if stage.loss == "lossy" and stage.name not in LAST_RESORTS], context)
     if second.transcript.tokens <= context.limit:

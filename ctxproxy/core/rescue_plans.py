@@ -58,7 +58,7 @@ def shortened(s: Situation, budget: Budget) -> Plan:
     """As `cleared`, and the last user message cut to the budget: the one case where it is changed, and only if configured."""
     clear = cleared(s)
     base, at = clear.transcript, clear.transcript.last_user
-    if at < 0 or base.tokens <= budget.limit:
+    if at < 0 or base.entries[at].pinned or base.tokens <= budget.limit:
         return clear
     entry, language = base.entries[at], language_of([base.entries[at].message])
     lost = missing_pins([other.message for other in base.entries if other is not entry], s.pins)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from ctxproxy.core.images import vision_for
 from ctxproxy.core.messages import Message, digest, identity
-from ctxproxy.core.tokens import message_tokens
+from ctxproxy.core.tokens import fixed_tokens, message_tokens
 from ctxproxy.ports import Tokenizer
 
 THREAD_ABOVE_BYTES = 32_768
@@ -70,6 +70,16 @@ class Counts:
         tokens = await asyncio.to_thread(lambda: [message_tokens(m, tokenizer.count, vision) for _, m in unknown])
         for (key, _), one in zip(unknown, tokens, strict=True):
             self._remember(key, one)
+
+    async def fixed(self, tools: bytes | None, functions: bytes | None, response_format: bytes | None, tokenizer: Tokenizer) -> int:
+        """The tokens of what a request carries beside its messages, not calibrated."""
+        if not (tools or functions or response_format):
+            return fixed_tokens(None, None, None, tokenizer.count)
+        key = (f"{tokenizer.name} fixed", digest(repr((tools, functions, response_format)).encode()))
+        known = self._known.get(key)
+        if known is None:
+            known = self._remember(key, await asyncio.to_thread(fixed_tokens, tools, functions, response_format, tokenizer.count))
+        return known
 
     def _remember(self, key: tuple[str, bytes], tokens: int) -> int:
         self._known[key] = tokens

@@ -19,8 +19,10 @@ from ctxproxy.core.codings import decode_body
 from ctxproxy.core.records import WindowBelief
 from ctxproxy.core.wire import ChatRequest
 from ctxproxy.errors import BodyTooLarge, CtxproxyError, StoreUnavailable, WireError
+from ctxproxy.ports import Call
 from ctxproxy.proxy import passthrough
 from ctxproxy.proxy.attempt import Refused, Stream, Whole, examine
+from ctxproxy.proxy.early import EarlyCall
 from ctxproxy.proxy.final_error import final_answer
 from ctxproxy.proxy.identify import Target, bypassed, credentials_of, identify, target_for
 from ctxproxy.proxy.keeping import Keeping
@@ -89,13 +91,28 @@ async def _outcome(serving: Awaitable[web.StreamResponse]) -> Outcome:
 
 
 async def _served(state: State, request: web.Request, settings: Settings, chat: ChatRequest, encoded: bytes) -> web.StreamResponse:
-    began = time.monotonic()
-    target, thin = target_for(settings, chat.model), False
+    target = target_for(settings, chat.model)
+    early = EarlyCall(state.tasks, lambda: state.upstream(target.base_url).send(_as_it_came(request, settings, chat, target, encoded)))
+    try:
+        return await _planned(state, request, settings, chat, target, early)
+    finally:
+        early.drop()
+
+
+def _as_it_came(request: web.Request, settings: Settings, chat: ChatRequest, target: Target, encoded: bytes) -> Call:
+    """The call with the client's own bytes, but for `x_context`."""
+    body = wire.render(chat)
+    changed = body is not chat.body
+    return call_for(request, target, settings, body if changed else encoded, reencoded=changed)
+
+
+async def _planned(state: State, request: web.Request, settings: Settings, chat: ChatRequest, target: Target, early: EarlyCall) -> web.StreamResponse:
+    began, thin = time.monotonic(), False
     try:
         caller = identify(request, chat, settings, state.secret)
         thin = caller.mode == "append" or (caller.mode == "auto" and state.health.is_dependent(caller.key))
-        prepared = await prepare(state, settings, chat, caller)
-        rescue = Rescue(state, request, settings, prepared, encoded)
+        prepared = await prepare(state, settings, chat, caller, early.begin)
+        rescue = Rescue(state, request, settings, prepared)
         if state.windows.wants_listing(caller.target.origin, prepared.belief):
             state.tasks.start(ask_for_models(state, settings, caller.target, credentials_of(request, caller.target)), "list of models")
         ready = await rescue.first_plan()
@@ -104,16 +121,16 @@ async def _served(state: State, request: web.Request, settings: Settings, chat: 
             raise
         log.warning("the store does not answer, so nothing is remembered of this request: %s", error.message)
         state.metrics.store_errors.inc()
-        return await _untouched(state, request, settings, chat, target, encoded, "store_unavailable")
+        return await _untouched(state, request, settings, early, "store_unavailable")
     except CtxproxyError:
         raise
     except Exception as error:
         log.exception("planning failed, the request goes out as it came: %s", type(error).__name__)
         state.metrics.failed_open.inc()
-        return await _untouched(state, request, settings, chat, target, encoded, "failed_open")
+        return await _untouched(state, request, settings, early, "failed_open")
     state.metrics.planning.observe(time.monotonic() - began)
     try:
-        got = await rescue.answer(ready)
+        got = await rescue.answer(ready, early)
     except CtxproxyError:
         state.metrics.requests.labels("unanswered").inc()
         raise
@@ -207,14 +224,9 @@ def _note(state: State, request: web.Request, prepared: Prepared, got: Got) -> N
     )
 
 
-async def _untouched(
-    state: State, request: web.Request, settings: Settings, chat: ChatRequest, target: Target, encoded: bytes, action: str
-) -> web.StreamResponse:
+async def _untouched(state: State, request: web.Request, settings: Settings, early: EarlyCall, action: str) -> web.StreamResponse:
     """Forward a request without planning and without a trace, and say so."""
-    body = wire.render(chat)
-    as_it_came = body is chat.body
-    call = call_for(request, target, settings, encoded if as_it_came else body, reencoded=not as_it_came)
-    response = await state.upstream(target.base_url).send(call)
+    response = await early.response()
     try:
         result = await examine(response, state.tasks, int(settings.listen.max_body_mb * MEGABYTE))
         return await _relayed(request, result, [("X-Context-Actions", action)], _nothing_to_keep)

@@ -10,11 +10,15 @@ from aiohttp import web
 from ctxproxy.config.schema import Settings
 from ctxproxy.core import headers
 from ctxproxy.core.urls import join_url
+from ctxproxy.errors import BadRequest
 from ctxproxy.ports import Call
 from ctxproxy.proxy.identify import CREDENTIAL_HEADERS, Target, credentials_of, own_headers
 
 ORIGIN = re.compile(r"^https?://[^/?]*", re.IGNORECASE)
 """What comes before the path in a target of absolute form, which clients send to a forward proxy and every server must take (RFC 9112 §3.2.2)."""
+
+CLIMBS = re.compile(r"(?:^|/|%2f|%5c|\\)(?:\.|%2e){2}(?:$|/|%2f|%5c|\\|;)", re.IGNORECASE)
+"""A segment `..`, spelled in any way that some server undoes (RFC 3986 §5.2.4)."""
 
 
 def call_for(request: web.Request, target: Target, settings: Settings, body: bytes | AsyncIterator[bytes] | None, *, reencoded: bool = False) -> Call:
@@ -24,9 +28,12 @@ def call_for(request: web.Request, target: Target, settings: Settings, body: byt
         passed = [(name, value) for name, value in passed if name.lower() != "content-encoding"]
     if not any(request.headers.get(name) for name in CREDENTIAL_HEADERS):
         passed += credentials_of(request, target)
+    path = ORIGIN.sub("", request.raw_path)
+    if CLIMBS.search(path.partition("?")[0]):
+        raise BadRequest("the path must not climb with '..': it could leave the upstream's own", param="path")
     return Call(
         method=request.method,
-        url=join_url(target.base_url, ORIGIN.sub("", request.raw_path)),
+        url=join_url(target.base_url, path),
         headers=passed,
         body=body,
         first_byte_timeout_s=settings.upstream.first_byte_timeout_s,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ctxproxy.config.load import policy_for
@@ -15,9 +15,9 @@ from ctxproxy.core.effects import OpenSession
 from ctxproxy.core.messages import ROOT, Message, Tip, chain, leading_system, read
 from ctxproxy.core.plan import Situation
 from ctxproxy.core.policy import Policy
-from ctxproxy.core.records import Session, SessionKey, StoredMessage, WindowBelief
+from ctxproxy.core.records import Checkpoint, Session, SessionKey, StoredMessage, Summary, WindowBelief
 from ctxproxy.core.sessions import Joined, Reconciled, answers_open_calls, frame_of, join_full, join_thin, may_be_thin
-from ctxproxy.core.tokens import fixed_tokens
+from ctxproxy.core.tokens import has_media, surely_fits
 from ctxproxy.core.windows import rule_for
 from ctxproxy.core.wire import ChatRequest, from_log
 from ctxproxy.ports import Tokenizer
@@ -37,6 +37,15 @@ class Ask:
     fixed_tokens: int
     """Tools and response format."""
     session: Session | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Decisions:
+    """What was decided and kept for a history."""
+
+    checkpoints: Sequence[Checkpoint] = ()
+    summaries: Sequence[Summary] = ()
+    pins: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +70,11 @@ class Prepared:
         return len(self.situation.leading) + len(self.situation.reconciled.history) > len(self.chat.messages)
 
 
-async def prepare(state: State, settings: Settings, chat: ChatRequest, caller: Caller) -> Prepared:
-    """Look up everything a plan needs for a request; raises StoreUnavailable."""
+async def prepare(state: State, settings: Settings, chat: ChatRequest, caller: Caller, when_sure: Callable[[], None]) -> Prepared:
+    """Look up everything a plan needs for a request; raises StoreUnavailable.
+
+    `when_sure` is called, before anything is counted, if the request will surely go out as it came.
+    """
     at = leading_system(chat.messages)
     leading, rest = chat.messages[:at], chat.messages[at:]
     frame = frame_of(chat.model, stream=chat.stream, tools=chat.tools)
@@ -76,11 +88,31 @@ async def prepare(state: State, settings: Settings, chat: ChatRequest, caller: C
     if not leading and session and reconciled.joined is Joined.THIN:
         leading = tuple(read(raw) for raw in session.system)
     tokenizer = await tokenizer_for(state, settings, chat.model)
-    fixed = fixed_tokens(chat.tools, chat.functions, chat.response_format, tokenizer.count)
+    belief = state.windows.belief(caller.target.origin, chat.model, settings.models)
+    decisions = await decisions_for(state, caller.key, reconciled.tips)
+    if reconciled.joined is not Joined.THIN and _surely_as_it_came(chat, caller.policy, belief, session, decisions):
+        when_sure()
+    fixed = await state.counts.fixed(chat.tools, chat.functions, chat.response_format, tokenizer)
     ask = Ask(chat.model, caller.target.origin, caller.policy, leading, chat.max_output, fixed, session)
-    situation = await situation_for(state, settings, ask, reconciled, caller.key)
-    belief = state.windows.belief(ask.origin, ask.model, settings.models)
+    situation = await situation_for(state, settings, ask, reconciled, decisions)
     return Prepared(chat, caller, session, frame, belief, fixed, tokenizer, _factor(state, settings, ask), situation)
+
+
+def _surely_as_it_came(chat: ChatRequest, policy: Policy, belief: WindowBelief, session: Session | None, decisions: Decisions) -> bool:
+    """Whether a full history fits by its bytes alone, and nothing was ever decided, forgotten or said that could change it."""
+    if chat.has_directives or policy.max_turns is not None or decisions.checkpoints or (session and session.forgotten):
+        return False
+    trigger = budget(policy, belief.window, chat.max_output, 0).trigger
+    return len(chat.body) <= trigger and surely_fits(len(chat.body), trigger, has_media=has_media(chat.messages))
+
+
+async def decisions_for(state: State, key: SessionKey | None, tips: Sequence[Tip]) -> Decisions:
+    """What was decided and kept for a history; nothing without a session."""
+    if key is None:
+        return Decisions()
+    checkpoints = await state.store.checkpoints(key, tips)
+    summaries = await state.store.summaries(key, tips)
+    return Decisions(checkpoints, summaries, [pin.text for pin in await state.store.pins(key)])
 
 
 def _factor(state: State, settings: Settings, ask: Ask) -> float:
@@ -98,11 +130,11 @@ async def stored_situation(state: State, settings: Settings, session: Session, t
     policy = policy_for(settings, session.profile or None, session.model)
     origin = target_for(settings, session.model).origin
     ask = Ask(session.model, origin, policy, leading, None, session.fixed_tokens, session)
-    return await situation_for(state, settings, ask, reconciled, session.key)
+    return await situation_for(state, settings, ask, reconciled, await decisions_for(state, session.key, reconciled.tips))
 
 
-async def situation_for(state: State, settings: Settings, ask: Ask, reconciled: Reconciled, key: SessionKey | None) -> Situation:
-    """Count and budget a reconciled history, and look up the decisions made for it."""
+async def situation_for(state: State, settings: Settings, ask: Ask, reconciled: Reconciled, decisions: Decisions) -> Situation:
+    """Count and budget a reconciled history."""
     tokenizer = await tokenizer_for(state, settings, ask.model)
     belief = state.windows.belief(ask.origin, ask.model, settings.models)
     await state.counts.prime([*ask.leading, *reconciled.history], tokenizer, ask.model)
@@ -120,9 +152,9 @@ async def situation_for(state: State, settings: Settings, ask: Ask, reconciled: 
         count_text=tokenizer.count,
         now=state.clock(),
         since=ask.session.created if ask.session else state.clock(),
-        checkpoints=await state.store.checkpoints(key, reconciled.tips) if key else [],
-        summaries=await state.store.summaries(key, reconciled.tips) if key else [],
-        pins=[pin.text for pin in await state.store.pins(key)] if key else [],
+        checkpoints=decisions.checkpoints,
+        summaries=decisions.summaries,
+        pins=decisions.pins,
         forgotten=ask.session.forgotten if ask.session else frozenset(),
         summarizer=settings.summarizer.kind,
         summary_max_tokens=settings.summarizer.max_tokens,

@@ -17,7 +17,9 @@ from ctxproxy.core.budget import tightened
 from ctxproxy.core.ladder import Attempt, ClampOutput, Clear, GiveUp, Replan, ShortenLastUser, SummarizeAndTrim
 from ctxproxy.core.plan import Plan, Situation, observed, plan
 from ctxproxy.core.rescue_plans import cleared, replanned, shortened, trimmed
+from ctxproxy.ports import Response
 from ctxproxy.proxy.attempt import Refused, Stream, Whole, examine
+from ctxproxy.proxy.early import EarlyCall
 from ctxproxy.proxy.identify import origin_of
 from ctxproxy.proxy.outgoing import call_for
 from ctxproxy.proxy.prepare import Prepared
@@ -54,14 +56,13 @@ class Ready:
 
 
 class Rescue:
-    """One request's way to its answer; `encoded` is the client's body as it came, with its content coding."""
+    """One request's way to its answer."""
 
-    def __init__(self, state: State, request: web.Request, settings: Settings, prepared: Prepared, encoded: bytes) -> None:
+    def __init__(self, state: State, request: web.Request, settings: Settings, prepared: Prepared) -> None:
         self._state = state
         self._request = request
         self._settings = settings
         self._prepared = prepared
-        self._encoded = encoded
         self._began = time.monotonic()
         self._ladder = ladder.start(settings.recovery)
         self._max_output = prepared.chat.max_output
@@ -83,12 +84,13 @@ class Rescue:
             planned = observed(situation, planned)
         return self._ready(situation, planned)
 
-    async def answer(self, ready: Ready) -> Got:
+    async def answer(self, ready: Ready, early: EarlyCall) -> Got:
         """The upstream's answer, or its last refusal; raises UpstreamUnreachable and UpstreamTimeout."""
         attempts = 0
         while True:
             attempts += 1
-            result = await self._send(ready.body)
+            as_it_came = ready.body is self._prepared.chat.body and attempts == 1
+            result = await self._examined(await early.response() if as_it_came else await self._send(ready.body))
             step = await self._rescued(result, ready) if isinstance(result, Refused) else None
             if step is None:
                 return self._got(result, ready.situation, ready.plan, attempts)
@@ -104,12 +106,12 @@ class Rescue:
             self._state.metrics.overflows.labels("gave_up" if isinstance(result, Refused) else "rescued").inc()
         return Got(result, situation, planned, attempts, tuple(self._marks))
 
-    async def _send(self, body: bytes) -> Stream | Whole | Refused:
-        """One upstream call; the client's own bytes where nothing was changed."""
+    async def _send(self, body: bytes) -> Response:
+        """One upstream call with a body of ours."""
         target = self._prepared.caller.target
-        untouched = body is self._prepared.chat.body
-        call = call_for(self._request, target, self._settings, self._encoded if untouched else body, reencoded=not untouched)
-        response = await self._state.upstream(target.base_url).send(call)
+        return await self._state.upstream(target.base_url).send(call_for(self._request, target, self._settings, body, reencoded=True))
+
+    async def _examined(self, response: Response) -> Stream | Whole | Refused:
         self._state.metrics.upstream_calls.labels("chat", str(response.status)).inc()
         return await examine(response, self._state.tasks, int(self._settings.listen.max_body_mb * MEGABYTE))
 

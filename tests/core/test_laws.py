@@ -21,7 +21,7 @@ from ctxproxy.core.policy import Recovery
 from ctxproxy.core.rescue_plans import cleared, replanned, shortened, trimmed
 from ctxproxy.core.transcript import Transcript, protected, violations
 from tests.core.chains import Decide, Step, Story, adaptive_policies, forks, stories
-from tests.core.histories import count
+from tests.core.histories import count, transcript
 
 laws = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much])
 
@@ -61,14 +61,20 @@ def first_role(messages: Sequence[Message]) -> str:
 
 
 def what_must_stay_stays(step: Step, *, last_user: bool) -> None:
-    forgotten = step.situation.forgotten
-    history = [m for m, tip in zip(step.situation.reconciled.history, step.situation.reconciled.tips, strict=True) if tip not in forgotten]
+    history = remembered(step.situation)
     newest = max((n for n, m in enumerate(history) if m.role == "user"), default=-1)
     wanted = [m.raw for n, m in enumerate(history) if m.directives.pin or (n == newest and last_user)]
     assert in_order(wanted, step.sent)
     texts = [text_of(message) for message in history]
     pins = [pin for pin in step.situation.pins if any(pin in text for text in texts)]
     assert missing_pins(step.plan.messages, pins) == ()
+
+
+def remembered(s: Situation) -> list[Message]:
+    """The history without the groups that hold a forgotten message."""
+    tips = s.reconciled.tips
+    groups = transcript(s.reconciled.history).groups
+    return [s.reconciled.history[at] for group in groups if s.forgotten.isdisjoint(tips[slice(*group)]) for at in range(*group)]
 
 
 def in_order(wanted: Sequence[bytes], found: Iterable[bytes]) -> bool:
@@ -214,7 +220,7 @@ def test_a_prompt_fits_whenever_a_legal_one_does(story: Story) -> None:
     for step in story.tell():
         s = step.situation
         base = observed(s, step.plan).transcript
-        if least_tokens(base) <= s.budget.limit:
+        if least_tokens(base) + pins_tokens(s.pins, count, "zh") + pins_tokens(s.pins, count, "en") <= s.budget.limit:
             assert step.plan.fits, (step.plan.transcript.tokens, s.budget.limit)
 
 

@@ -186,6 +186,16 @@ def test_what_another_branch_forgot_changes_nothing_here() -> None:
     assert made.messages == tuple(talk(2))
 
 
+def test_a_message_goes_as_soon_as_the_turns_are_over_that_its_client_gave_it() -> None:
+    history = [user("the weather now: rain", Directives(expire_after_turns=2)), assistant("noted"), user("b"), assistant("c"), user("d")]
+    chain = Chain(Policy())
+    assert not chain.ask(history[:3], 1_000_000).plan.changed
+    step = chain.ask(history, 1_000_000)
+    assert step.plan.changed
+    assert all("rain" not in text_of(message) for message in step.plan.messages)
+    assert step.sent[-3:] == [m.raw for m in history[2:]]
+
+
 # ---------------------------------------------------------------- pins
 def test_a_pinned_text_that_a_stage_took_out_is_put_back_at_the_head_and_still_fits() -> None:
     pin = "Ticket ABC-77 counts."

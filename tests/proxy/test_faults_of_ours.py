@@ -115,7 +115,7 @@ BROKEN = [
     "ctxproxy.proxy.identify.derived_name",
     "ctxproxy.proxy.identify.tenant_of",
     "ctxproxy.proxy.exchange.prepare",
-    "ctxproxy.proxy.prepare.fixed_tokens",
+    "ctxproxy.proxy.counting.fixed_tokens",
     "ctxproxy.proxy.prepare.budget",
     "ctxproxy.proxy.counting.message_tokens",
     "ctxproxy.proxy.rescue.plan",

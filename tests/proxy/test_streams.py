@@ -23,6 +23,14 @@ def opened(running: Running, **fields: Any) -> aiohttp.client._BaseRequestContex
     return running.http.post(running.url + CHAT, data=json.dumps({**ASKED, **fields}), headers=HEADERS)
 
 
+async def read_until(answer: aiohttp.ClientResponse, mark: bytes) -> None:
+    """Read on until the mark has come."""
+    got = b""
+    async with asyncio.timeout(PATIENCE_S):
+        while mark not in got:
+            got += await answer.content.readany()
+
+
 async def read(answer: aiohttp.ClientResponse, awaited: bytes) -> bytes:
     """Read exactly what should be there by now."""
     async with asyncio.timeout(PATIENCE_S):
@@ -80,13 +88,16 @@ async def test_an_answer_with_a_finish_but_no_done_is_whole(proxy: StartProxy, u
     assert await running.log("s") == ["user: hi", "assistant: Hello"]
 
 
-@pytest.mark.parametrize("parts", [("half ", "a word", CUT), (ROLE, event(chunk({"content": "half a word"})), b'data: {"cho', CUT)])
+@pytest.mark.parametrize("parts", [("half ", "a word"), (ROLE, event(chunk({"content": "half a word"})), b'data: {"cho')])
 async def test_a_stream_that_breaks_off_breaks_off_for_the_client_and_is_kept_as_partial(
     proxy: StartProxy, upstream: ScriptedUpstream, parts: tuple[Any, ...]
 ) -> None:
     running = await proxy(upstream)
-    upstream.script = Sse(*parts)
+    seen = asyncio.Event()
+    upstream.script = Sse(*parts, seen, CUT)
     async with opened(running) as answer:
+        await read_until(answer, b"a word")
+        seen.set()
         with pytest.raises(aiohttp.ClientPayloadError):
             await answer.read()
     assert await running.log("s") == ["user: hi"]
@@ -98,8 +109,11 @@ async def test_a_stream_that_breaks_off_breaks_off_for_the_client_and_is_kept_as
 
 async def test_a_whole_answer_takes_the_place_of_the_partial_one(proxy: StartProxy, upstream: ScriptedUpstream) -> None:
     running = await proxy(upstream)
-    upstream.script = [Sse("Hel", "lo", CUT), Sse("Hel", "lo")]
+    seen = asyncio.Event()
+    upstream.script = [Sse("Hel", "lo", seen, CUT), Sse("Hel", "lo")]
     async with opened(running) as answer:
+        await read_until(answer, b'"lo"')
+        seen.set()
         with pytest.raises(aiohttp.ClientPayloadError):
             await answer.read()
     await running.settled()

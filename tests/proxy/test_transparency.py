@@ -199,3 +199,17 @@ async def test_a_thousand_requests_are_answered_each_with_its_own(running: Runni
     texts = [f"question {n}" for n in range(200)]
     said = await asyncio.gather(*(running.chat(text, stream=n % 2 == 0) for n, text in enumerate(texts)))
     assert [one.text for one in said] == texts
+
+
+@pytest.mark.parametrize("target", ["/v1/../admin", "/v1/%2e%2e/admin", "/v1/files/..", "/v1/..%2fadmin", "/v1/x/.%2E/y"])
+async def test_a_path_that_climbs_out_of_the_upstreams_own_is_refused(running: Running, upstream: ScriptedUpstream, target: str) -> None:
+    answer = await ask(running.url, "GET", target, [])
+    assert " 400 " in answer.status_line
+    assert b"'..'" in answer.body
+    assert not upstream.calls
+
+
+@pytest.mark.parametrize("target", ["/v1/files/a..b", "/v1/...", "/v1/files?x=/../y"])
+async def test_two_dots_elsewhere_in_a_path_are_passed_on(running: Running, upstream: ScriptedUpstream, target: str) -> None:
+    await ask(running.url, "GET", target, [])
+    assert [call.path for call in upstream.calls] == [target]

@@ -1,16 +1,17 @@
 """Leaves out the oldest: what the client marked `drop_first`, then whole turns, then groups of the newest turn.
 
-The first user message, the goal, stays as long as it fits beside what must stay; roles keep alternating if the client's did.
+The first user message, the goal, stays as long as it fits beside what must stay, and so do the user messages of turns in which
+something is pinned; roles keep alternating if the client's did.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ctxproxy.core.folding import Folder
 from ctxproxy.core.policy import Fraction
 from ctxproxy.core.stages.base import Context, Stage, register
-from ctxproxy.core.transcript import Edit, Span, Transcript
+from ctxproxy.core.transcript import Edit, Fold, Span, Transcript
 
 
 @register("drop_oldest", loss="lossy")
@@ -21,8 +22,17 @@ class DropOldest(Stage, frozen=True, forbid_unknown_fields=True):
 
     def propose(self, transcript: Transcript, context: Context) -> Iterator[Edit]:
         folder = Folder(transcript, context.language)
-        yield from _marked_first(transcript, folder)
         *old, last = transcript.turns or (Span(0, 0),)
+        gone: set[int] = set()
+        for fold in self._in_order(transcript, folder, context, old, last):
+            gone.update(range(*fold.span))
+            yield fold
+        if sum(entry.tokens for at, entry in enumerate(transcript.entries) if at not in gone) > context.limit:
+            for turn in old:
+                yield from folder.runs(turn)
+
+    def _in_order(self, transcript: Transcript, folder: Folder, context: Context, old: Sequence[Span], last: Span) -> Iterator[Fold]:
+        yield from _marked_first(transcript, folder)
         keeps_goal = self._keeps_goal(transcript, folder, context)
         for n, turn in enumerate(old):
             yield from folder.body(turn) if n == 0 and keeps_goal else folder.turn(turn)
@@ -36,7 +46,7 @@ class DropOldest(Stage, frozen=True, forbid_unknown_fields=True):
         return goal.tokens + sum(transcript.entries[at].tokens for at in folder.kept) <= context.limit
 
 
-def _marked_first(transcript: Transcript, folder: Folder) -> Iterator[Edit]:
+def _marked_first(transcript: Transcript, folder: Folder) -> Iterator[Fold]:
     """Folds for what the client let go first: a user message with its whole turn, anything else as its group."""
     turns = {turn.start: turn for turn in transcript.turns}
     for group in folder.free_groups(Span(0, len(transcript.entries))):

@@ -55,6 +55,14 @@ def test_rewrites_a_turn_with_a_pin_around_it() -> None:
     assert alternates(entry.message for entry in left)
 
 
+def test_rewrites_the_question_of_a_turn_with_a_pin_where_nothing_else_is_enough() -> None:
+    messages = [user("paste " + FILLER * 99), call("c"), result("c", "PIN"), assistant("so"), *talk(1)]
+    assert texts(rewrite(STAGE, messages, context(0, 500), pinned=[2]))[0].startswith("paste")
+    roomless = rewrite(STAGE, [*talk(1)[:2], *messages], context(0, 150), pinned=[4])
+    assert [entry.message.role for entry in roomless] == ["user", "assistant", "tool", "user"]
+    assert roomless[0].tokens < 30
+
+
 def test_rewrites_one_long_turn_group_by_group_oldest_first() -> None:
     messages = long_turn(300)
     left = rewrite(STAGE, messages, context(transcript(messages).tokens // 2))
