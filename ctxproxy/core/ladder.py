@@ -123,12 +123,11 @@ def start(recovery: Recovery, *, summarizer_failed: bool = False) -> Ladder:
 
 def next_rung(state: Ladder, verdict: Verdict, facts: Attempt) -> tuple[Ladder, Rung]:
     """The next rung for a refused call, and the state in which its call is counted; GiveUp leaves the state as it is."""
-    clamp = _clamp(verdict, facts)
-    helps = verdict.shrink_helps or clamp is not None
-    reason = _reason_to_stop(state, facts, helps=helps)
+    reason = _reason_to_stop(state, verdict, facts)
     if reason is not None:
         return state, GiveUp(reason)
-    for step in _steps_left(state, may_clamp=clamp is not None, may_shrink=verdict.shrink_helps):
+    clamp = _clamp(verdict, facts)
+    for step in _steps_left(state, may_clamp=clamp is not None):
         return replace(state, calls=state.calls + 1, taken=state.taken | {step}), _rung(step, state, verdict, facts, clamp)
     return state, GiveUp("no_rung_left")
 
@@ -148,20 +147,18 @@ def too_little(previous_tokens: int, planned_tokens: int) -> bool:
     return planned_tokens > previous_tokens * (1 - MIN_SHRINK)
 
 
-def _reason_to_stop(state: Ladder, facts: Attempt, *, helps: bool) -> Reason | None:
+def _reason_to_stop(state: Ladder, verdict: Verdict, facts: Attempt) -> Reason | None:
     if not state.recovery.enabled:
         return "disabled"
-    if not helps:
+    if not verdict.shrink_helps:
         return "shrinking_helps_nothing"
     if state.calls >= MAX_CALLS:
         return "calls"
     return "deadline" if facts.elapsed_s >= state.recovery.deadline_s else None
 
 
-def _steps_left(state: Ladder, *, may_clamp: bool, may_shrink: bool) -> tuple[Step, ...]:
+def _steps_left(state: Ladder, *, may_clamp: bool) -> tuple[Step, ...]:
     """The steps still open, weakest first; where calls are scarce, only the strongest that all fit."""
-    if not may_shrink:
-        return () if "clamp" in state.taken else ("clamp",)
     last: tuple[Step, ...] = ("clear", "shorten") if state.recovery.shorten_last_user else ("clear",)
     before: tuple[Step, ...] = ("clamp", "replan", "summarize") if may_clamp else ("replan", "summarize")
     spare_calls = MAX_CALLS - state.calls - len([step for step in last if step not in state.taken])
@@ -214,18 +211,13 @@ def _clamp(verdict: Verdict, facts: Attempt) -> int | None:
     """The max_tokens that leaves the prompt, as the upstream counts it, in the window; None where clamping is not the remedy."""
     limit = verdict.limit_tokens or facts.window_tokens
     asked = verdict.completion_tokens or facts.max_tokens
-    if limit is None or asked is None or verdict.clamp_helps is False or not _is_of_the_window(verdict):
+    if limit is None or asked is None or verdict.kind != "overflow" or verdict.clamp_helps is False:
         return None
     prompt = _prompt_as_upstream_counts(verdict, facts)
     if prompt > limit * MAX_PROMPT_SHARE_FOR_CLAMP or prompt + asked < limit:
         return None
     room = limit - prompt - max(MIN_CLAMP_MARGIN_TOKENS, int(limit * CLAMP_MARGIN))
     return room if 1 <= room < min(asked, facts.max_tokens or asked) else None
-
-
-def _is_of_the_window(verdict: Verdict) -> bool:
-    """An overflow, or an output that fills the stated window by itself; a model's own cap of the output is the client's to keep."""
-    return verdict.kind == "overflow" or (verdict.kind == "output_cap" and verdict.limit_tokens is not None)
 
 
 def _prompt_as_upstream_counts(verdict: Verdict, facts: Attempt) -> int:

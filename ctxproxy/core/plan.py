@@ -196,7 +196,7 @@ def _fewer_tokens(s: Situation, current: Transcript, stages: Sequence[Stage], co
     gained = current.tokens - first.transcript.tokens
     worth = s.policy.min_gain * s.budget.limit
     held = s.budget.limit - context.limit
-    if gained >= worth and first.transcript.tokens + held <= s.budget.summarize - worth:
+    if gained >= max(worth, 1) and first.transcript.tokens + held <= s.budget.summarize - worth:
         return first
     second = run(first.transcript, [stage for stage in stages if stage.loss == "lossy" and stage.name not in LAST_RESORTS], context)
     if second.transcript.tokens <= context.limit:

@@ -57,10 +57,10 @@ def test_an_output_that_does_not_fit_is_clamped_first_and_a_call_is_kept_for_cle
     assert rungs[0] == ClampOutput(4097 - 116 - 40)
 
 
-def test_an_output_that_fills_the_window_by_itself_is_clamped_and_nothing_is_shrunk() -> None:
+def test_an_output_that_fills_the_window_by_itself_is_told_to_the_client_who_asked_for_it() -> None:
     verdict = Verdict("output_cap", clamp_helps=True, limit_tokens=4000, prompt_tokens=10, completion_tokens=4096, requested_tokens=4106)
     rungs = climb(start(Recovery()), verdict, Attempt(prompt_tokens=12, elapsed_s=0.0, max_tokens=4096))
-    assert rungs == [ClampOutput(4000 - 10 - 40), GiveUp("no_rung_left")]
+    assert rungs == [GiveUp("shrinking_helps_nothing")]
 
 
 def test_a_models_own_cap_of_the_output_is_told_to_the_client() -> None:

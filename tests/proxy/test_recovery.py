@@ -132,16 +132,16 @@ async def test_a_rescue_is_kept_and_replayed(proxy: StartProxy, upstream: Script
 
 
 @pytest.mark.parametrize("words", [
-    "This model's maximum context length is 4000 tokens. However, you requested 4106 tokens (10 in the messages, 4096 in the completion).",
-    "'max_tokens' is too large: 4096. This model's maximum context length is 4000 tokens and your request has 10 input tokens (4096 > 4000 - 10).",
+    "This model's maximum context length is 4000 tokens. However, you requested 4008 tokens (10 in the messages, 3998 in the completion).",
+    "'max_tokens' is too large: 3998. This model's maximum context length is 4000 tokens and your request has 10 input tokens (3998 > 4000 - 10).",
 ])  # fmt: skip
 async def test_only_the_output_is_lowered_where_only_the_output_is_too_much(proxy: StartProxy, upstream: ScriptedUpstream, words: str) -> None:
     running = await proxy(upstream)
     upstream.script = [Json(400, error_body(words)), Answer("ok")]
-    said = await running.chat("hi", max_tokens=4096)
+    said = await running.chat("hi", max_tokens=3998)
     assert (said.status, said.actions) == (200, {"clamp_output": 1})
     assert upstream.calls[1].messages == upstream.calls[0].messages
-    assert upstream.calls[1].json["max_tokens"] < 4000
+    assert upstream.calls[1].json["max_tokens"] < 3998
 
 
 async def test_when_nothing_helps_the_client_gets_the_upstreams_own_error_byte_for_byte(proxy: StartProxy, upstream: ScriptedUpstream) -> None:

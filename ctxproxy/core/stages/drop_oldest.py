@@ -23,11 +23,11 @@ class DropOldest(Stage, frozen=True, forbid_unknown_fields=True):
     def propose(self, transcript: Transcript, context: Context) -> Iterator[Edit]:
         folder = Folder(transcript, context.language)
         *old, last = transcript.turns or (Span(0, 0),)
-        gone: set[int] = set()
+        left = {at: entry.tokens for at, entry in enumerate(transcript.entries)}
         for fold in self._in_order(transcript, folder, context, old, last):
-            gone.update(range(*fold.span))
+            _take(left, fold, context)
             yield fold
-        if sum(entry.tokens for at, entry in enumerate(transcript.entries) if at not in gone) > context.limit:
+        if sum(left.values()) > context.limit:
             for turn in old:
                 yield from folder.runs(turn)
 
@@ -44,6 +44,14 @@ class DropOldest(Stage, frozen=True, forbid_unknown_fields=True):
         if goal is None or goal.message.directives.drop_first or goal.tokens > self.goal_share * context.limit:
             return False
         return goal.tokens + sum(transcript.entries[at].tokens for at in folder.kept) <= context.limit
+
+
+def _take(left: dict[int, int], fold: Fold, context: Context) -> None:
+    """Note what a fold leaves of the tokens at its places, if it gains any."""
+    gain = sum(left[at] for at in range(*fold.span)) - sum(map(context.count, fold.by))
+    if gain > 0:
+        left.update(dict.fromkeys(range(*fold.span), 0))
+        left[fold.span.start] = sum(map(context.count, fold.by))
 
 
 def _marked_first(transcript: Transcript, folder: Folder) -> Iterator[Fold]:

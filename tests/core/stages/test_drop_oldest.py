@@ -57,7 +57,7 @@ def test_rewrites_a_turn_with_a_pin_around_it() -> None:
 
 def test_rewrites_the_question_of_a_turn_with_a_pin_where_nothing_else_is_enough() -> None:
     messages = [user("paste " + FILLER * 99), call("c"), result("c", "PIN"), assistant("so"), *talk(1)]
-    assert texts(rewrite(STAGE, messages, context(0, 500), pinned=[2]))[0].startswith("paste")
+    assert texts(rewrite(STAGE, messages, context(0, 1100), pinned=[2]))[0].startswith("paste")
     roomless = rewrite(STAGE, [*talk(1)[:2], *messages], context(0, 150), pinned=[4])
     assert [entry.message.role for entry in roomless] == ["user", "assistant", "tool", "user"]
     assert roomless[0].tokens < 30

@@ -1,0 +1,19 @@
+"""The rows that a store holds."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from ctxproxy.core.records import Checkpoint, FrozenEntry, SessionKey
+
+
+def test_a_session_is_known_in_public_by_the_first_digits_of_its_tenant_and_its_name() -> None:
+    assert SessionKey("0123456789abcdef" * 2, "talk: one").id == "01234567:talk: one"
+
+
+@pytest.mark.parametrize("codec", [msgspec.msgpack, msgspec.json])
+def test_a_checkpoint_survives_being_stored_whatever_bytes_it_holds(codec: object) -> None:
+    entries = (FrozenEntry("ab" * 16, None, 7), FrozenEntry("", b'{"content":"\\ud83c \xe9\x94\x99"}', 9, "summarize", ("cd" * 16, "ef" * 16)))
+    made = Checkpoint("ab" * 16, "variant", entries, 1234.5, "cd" * 16, (("summarize", 1),))
+    assert codec.decode(codec.encode(made), type=Checkpoint) == made  # type: ignore[attr-defined]
