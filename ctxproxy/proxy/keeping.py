@@ -7,7 +7,7 @@ import logging
 from dataclasses import replace
 
 from ctxproxy.config.schema import Settings
-from ctxproxy.core.effects import Effect
+from ctxproxy.core.effects import Effect, MoveTip
 from ctxproxy.core.messages import Message
 from ctxproxy.core.plan import background_tip
 from ctxproxy.core.reply import Reply
@@ -102,7 +102,7 @@ class Keeping:
         if key is None or not self._settings.summarizer.background or isinstance(self._got.result, Refused):
             return
         tip = background_tip(situation, self._got.plan)
-        if tip and all(summary.tip != tip for summary in situation.summaries):
+        if tip and not self._state.summaries.is_busy(key):
             need = need_of(situation, tip, self._settings.summarizer, self._asked.window_tokens)
             self._state.tasks.start(self._state.summaries.write(key, need, self._asked), "summary")
 
@@ -126,6 +126,9 @@ class Keeping:
             )
             effects: list[Effect] = settle(situation, plan, ending)
             if await self._state.store.apply(effects) or situation.reconciled.joined is not Joined.THIN:
+                return
+            if not complete:  # the conversation has gone on without it: it is kept beside, and does not come up again
+                await self._state.store.apply([effect for effect in effects if not isinstance(effect, MoveTip)])
                 return
             session = await self._state.store.session(caller.key)
             rows = await self._state.store.history(caller.key, session.tip) if session else []

@@ -55,6 +55,10 @@ class SummaryDesk:
         self._writing: dict[tuple[SessionKey | None, Tip], asyncio.Task[Summary | None]] = {}
         self._failed_at: dict[SessionKey, float] = {}
 
+    def is_busy(self, key: SessionKey) -> bool:
+        """Whether a summary of this session is being written: what it will tell need not be asked for twice."""
+        return any(session == key for session, _ in self._writing)
+
     async def write(self, key: SessionKey | None, need: Need, asked: Asked) -> Summary | None:
         """The summary, kept in the store if there is a session; None if it cannot be had. Never raises but for cancellation."""
         if key is not None and time.monotonic() - self._failed_at.get(key, -PAUSE_AFTER_FAILURE_S) < PAUSE_AFTER_FAILURE_S:

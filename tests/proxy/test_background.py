@@ -134,3 +134,19 @@ async def test_the_summarizer_asks_as_it_is_told_to(proxy: StartProxy, upstream:
     assert call.header("Authorization") == f"Bearer {own.get('api_key', 'sk-tested')}"
     assert call.json.keys() == {"model", "messages", "max_tokens"}
     assert (call.header("Cookie"), call.header("X-Session-Id")) == (None, None)
+
+
+async def test_there_are_about_as_many_summaries_as_summarizing_compactions(proxy: StartProxy, upstream: ScriptedUpstream) -> None:
+    running = await proxy(upstream, context={"max_tokens": 4000})
+    upstream.script = scripted
+    history: list[dict[str, Any]] = [{"role": "system", "content": "Be brief."}]
+    compactions = 0
+    for turn in range(60):
+        history.append({"role": "user", "content": f"question {turn}: {FILLER}"})
+        said = await running.chat(history, session="s")
+        history.append(said.message)
+        compactions += "summarize" in said.actions
+        await running.settled()
+    made = sum(map(is_summary, upstream.calls))
+    assert compactions >= 3
+    assert made <= compactions + 2

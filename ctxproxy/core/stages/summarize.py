@@ -13,6 +13,8 @@ from ctxproxy.core.stages.base import Context, Stage, register
 from ctxproxy.core.stretches import Stretch, bridged, framed, last_tip, oldest_stretch, read_again
 from ctxproxy.core.transcript import Edit, Fold, Span, Transcript
 
+READY_SLACK = 0.3
+"""Of the way from the target to the limit: with the default shares, up to 68 % of the budget."""
 FRESH_TOKENS = 32
 """A stretch needs this much that no summary tells yet; else the summary would be summarized, again and again."""
 
@@ -48,9 +50,12 @@ class Summarize(Stage, frozen=True, forbid_unknown_fields=True):
                 yield Fold(span, bridged(transcript, span, context.language, context.count, most, later=span > main), "told in the summary", wants)
 
     def cut_tip(self, transcript: Transcript, context: Context) -> Tip:
-        """The tip up to which a summary would be wanted if the prompt had to shrink now; "" if none."""
+        """The tip up to which a summary would be wanted if the prompt had to shrink now; "" if none, or if a ready one would do."""
         stretch = self._stretch(transcript, context)
-        return stretch.tip if stretch else ""
+        if stretch is None:
+            return ""
+        ready, newer_from = _ready(transcript, stretch, context)
+        return "" if ready and ready.kind == "llm" and self._enough(transcript, newer_from, context) else stretch.tip
 
     def _stretch(self, transcript: Transcript, context: Context) -> Stretch | None:
         """The stretch that gives way, if there is enough in it but what this stage has put there before."""
@@ -69,8 +74,11 @@ class Summarize(Stage, frozen=True, forbid_unknown_fields=True):
         return Room(total, words, context.summary_max_tokens)
 
     def _enough(self, transcript: Transcript, end: int, context: Context) -> bool:
-        """Whether leaving out no more than a ready summary tells is enough."""
-        return sum(entry.tokens for entry in transcript.entries[end:]) + self._room(context).total <= context.target
+        """Whether leaving out no more than a ready summary tells is enough: the prompt has grown since that was begun, so that the target
+        is not quite met; going on with it is better than asking for another one at once.
+        """
+        enough = context.target + int((context.limit - context.target) * READY_SLACK)
+        return sum(entry.tokens for entry in transcript.entries[end:]) + self._room(context).total <= enough
 
 
 def _ready(transcript: Transcript, stretch: Stretch, context: Context) -> tuple[Summary | None, int]:

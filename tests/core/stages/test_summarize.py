@@ -97,6 +97,14 @@ def test_it_wants_the_summary_that_it_stands_in_for() -> None:
     assert folded(TALK, 700, summarizer="extractive").wants == ""
 
 
+def test_no_other_summary_is_wanted_in_advance_while_a_ready_one_would_do() -> None:
+    t = transcript(TALK)
+    tip = folded(TALK, 700).wants
+    assert Summarize().cut_tip(t, given_room(t, 700, summaries=[ready(tip)])) == ""
+    assert Summarize().cut_tip(t, given_room(t, 700, summaries=[ready(tip, "x", "extractive")])) == tip
+    assert Summarize().cut_tip(t, given_room(t, 700, summaries=[ready(t.entries[3].tip)])) == tip
+
+
 def test_a_ready_summary_takes_the_place_of_the_stand_in() -> None:
     tip = folded(TALK, 700).wants
     outcome = folded(TALK, 700, summaries=[ready(tip)])
