@@ -137,7 +137,7 @@ def test_each_source_of_a_window_and_each_directive_is_told() -> None:
 def test_each_mark_beside_the_stages_is_told() -> None:
     source = inspect.getsource(rescue) + inspect.getsource(exchange)
     marks = set(re.findall(r'\(\("(\w+)", 1\)|\[\("(\w+)", 1\)\]', source))
-    names = {one or other for one, other in marks} | set(re.findall(r'encoded, "(\w+)"\)', source))
+    names = {one or other for one, other in marks} | set(re.findall(r'early, "(\w+)"\)', source))
     assert {"observed", "replay", "failed_open", "store_unavailable"} <= names
     text = text_of("docs/how-it-decides.md")
     assert [name for name in sorted(names) if not re.search(rf"^\| `{name}(?:=1)?` \|", text, re.MULTILINE)] == []
@@ -145,7 +145,7 @@ def test_each_mark_beside_the_stages_is_told() -> None:
 
 def test_each_header_of_ours_is_told() -> None:
     answered = re.findall(r'"(X-[\w-]+)"', inspect.getsource(exchange.context_headers))
-    assert len(answered) == 7
+    assert len(answered) == 6
     text = text_of("README.md")
     assert [name for name in (*answered, *identify.own_headers(Settings())) if f"| `{name}` |" not in text] == []
 
