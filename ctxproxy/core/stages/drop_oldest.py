@@ -28,8 +28,7 @@ class DropOldest(Stage, frozen=True, forbid_unknown_fields=True):
             _take(left, fold, context)
             yield fold
         if sum(left.values()) > context.limit:
-            for turn in old:
-                yield from folder.runs(turn)
+            yield from folder.runs(Span(0, last.start))
 
     def _in_order(self, transcript: Transcript, folder: Folder, context: Context, old: Sequence[Span], last: Span) -> Iterator[Fold]:
         yield from _marked_first(transcript, folder)
