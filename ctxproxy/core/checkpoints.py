@@ -64,6 +64,11 @@ def is_rescue(checkpoint: Checkpoint) -> bool:
     return any(name == RESCUE for name, _ in checkpoint.actions)
 
 
+def is_expansion(checkpoint: Checkpoint) -> bool:
+    """Whether a decision says that all goes out as it came again: nothing acted."""
+    return not checkpoint.actions
+
+
 def _holds(checkpoint: Checkpoint, forgotten: Collection[Tip]) -> bool:
     return bool(forgotten) and any(entry.tip in forgotten or not set(forgotten).isdisjoint(entry.covers) for entry in checkpoint.entries)
 

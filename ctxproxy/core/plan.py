@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate
 from typing import Literal
 
 from ctxproxy.core.budget import Budget
-from ctxproxy.core.checkpoints import freeze, is_rescue, replay, resume
-from ctxproxy.core.folding import Folder
+from ctxproxy.core.checkpoints import freeze, is_expansion, is_rescue, replay, resume
+from ctxproxy.core.forgetting import expired, without
 from ctxproxy.core.language import language_of
 from ctxproxy.core.messages import Message, Tip
 from ctxproxy.core.pairing import repair
@@ -25,7 +24,7 @@ from ctxproxy.core.records import Checkpoint, Summary
 from ctxproxy.core.sessions import Reconciled
 from ctxproxy.core.stages.base import REGISTRY, Context, Stage
 from ctxproxy.core.stages.summarize import Summarize
-from ctxproxy.core.transcript import CountMessage, Entry, Span, Transcript
+from ctxproxy.core.transcript import CountMessage, Entry, Transcript
 
 LAST_RESORTS = frozenset({"drop_oldest", "shrink_newest"})
 """Stages that run only while the prompt is over its budget: what they take out, nothing stands for."""
@@ -90,45 +89,12 @@ def base_transcript(s: Situation) -> Transcript:
     )
     whole = Transcript(entries)
     gone = gone_tips(s)
-    return whole if gone.isdisjoint(s.reconciled.tips) else _without(whole, gone, s.count)
+    return whole if gone.isdisjoint(s.reconciled.tips) else without(whole, gone, s.count)
 
 
 def gone_tips(s: Situation) -> frozenset[Tip]:
     """The messages that are never sent: what somebody had forgotten, and what the client let expire."""
-    return s.forgotten | _expired(s)
-
-
-def _expired(s: Situation) -> frozenset[Tip]:
-    """The messages whose `expire_after_turns` is over: so many user messages have come after their own turn's."""
-    if all(message.directives.expire_after_turns is None for message in s.reconciled.history):
-        return frozenset()
-    turns = list(accumulate(message.role == "user" for message in s.reconciled.history))
-    found = zip(s.reconciled.tips, s.reconciled.history, turns, strict=True)
-    limits = ((tip, message.directives.expire_after_turns, turn) for tip, message, turn in found)
-    return frozenset(tip for tip, limit, turn in limits if limit is not None and turns[-1] - turn >= limit)
-
-
-def _without(whole: Transcript, forgotten: Collection[Tip], count: CountMessage) -> Transcript:
-    """The transcript without the groups of some messages, a word of ours where the roles would clash."""
-    folder = Folder(whole, language_of([entry.message for entry in whole.entries]))
-    out: list[Entry] = []
-    at = 0
-    for gone in _runs(whole, forgotten):
-        gap = folder.fold(gone).by
-        out += (*whole.entries[at : gone.start], *(Entry(m, count(m), origin="inserted", stage="forget") for m in gap))
-        at = gone.end
-    return Transcript((*out, *whole.entries[at:]))
-
-
-def _runs(whole: Transcript, forgotten: Collection[Tip]) -> list[Span]:
-    """The longest spans of groups that all hold a message to be forgotten, oldest first."""
-    runs: list[Span] = []
-    for group in whole.groups:
-        if all(whole.entries[at].tip not in forgotten for at in range(*group)):
-            continue
-        start = runs.pop().start if runs and runs[-1].end == group.start else group.start
-        runs.append(Span(start, group.end))
-    return runs
+    return s.forgotten | expired(s.reconciled.history, s.reconciled.tips)
 
 
 def plan(s: Situation) -> Plan:
@@ -142,10 +108,13 @@ def plan(s: Situation) -> Plan:
 
 def _planned(s: Situation, base: Transcript, checkpoint: Checkpoint | None) -> Plan:
     """The plan that goes on from an earlier decision; the one made for this very request stands for as long as it fits."""
-    if checkpoint and base.tokens <= s.budget.target and not is_rescue(checkpoint):
-        checkpoint = None  # the budget has grown since, far enough not to come back soon
+    if checkpoint and is_expansion(checkpoint):
+        checkpoint = None
+    if checkpoint and base.tokens <= s.budget.target and not is_rescue(checkpoint) and not _over_turns(s, base):
+        whole = freeze(base, s.reconciled.tip, s.variant, s.now, wants="", actions=())
+        return replace(_as_is(s, base, base), checkpoint=whole)  # the budget has grown since, far enough not to come back soon
     current = replay(checkpoint, base, s.count) if checkpoint else base
-    over_turns = s.policy.max_turns is not None and len(current.turns) > s.policy.max_turns
+    over_turns = _over_turns(s, current)
     repeated = checkpoint is not None and checkpoint.tip == s.reconciled.tip and current.tokens <= s.budget.limit
     if repeated or (current.tokens <= _trigger(s, checkpoint) and not over_turns):
         return _as_is(s, base, current)
@@ -153,6 +122,10 @@ def _planned(s: Situation, base: Transcript, checkpoint: Checkpoint | None) -> P
     if outcome.transcript is current or not _worth_it(s, current, outcome.transcript, over_turns=over_turns):
         return replace(_as_is(s, base, current), failed=outcome.failed)
     return decided(s, base, outcome)
+
+
+def _over_turns(s: Situation, transcript: Transcript) -> bool:
+    return s.policy.max_turns is not None and len(transcript.turns) > s.policy.max_turns
 
 
 def _trigger(s: Situation, checkpoint: Checkpoint | None) -> int:

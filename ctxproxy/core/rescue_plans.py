@@ -27,7 +27,7 @@ MARKS = ((RESCUE, 1),)
 def replanned(s: Situation, budget: Budget) -> Plan:
     """The plan under a tighter budget."""
     made = plan(replace(s, budget=budget))
-    if made.checkpoint is None:
+    if made.checkpoint is None or not made.actions:
         return made
     actions = (*MARKS, *made.actions)
     return replace(made, actions=actions, checkpoint=replace(made.checkpoint, actions=actions))

@@ -69,8 +69,9 @@ class Transcript:
 
     @cached_property
     def last_user(self) -> int:
-        """The index of the last user message, -1 if there is none."""
-        return next((i for i in range(len(self.entries) - 1, -1, -1) if self.entries[i].message.role == "user"), -1)
+        """The index of the client's last user message, -1 if there is none: a word of ours further on is not what was asked."""
+        places = (i for i in range(len(self.entries) - 1, -1, -1) if self.entries[i].origin != "inserted")
+        return next((i for i in places if self.entries[i].message.role == "user"), -1)
 
 
 @dataclass(frozen=True, slots=True)

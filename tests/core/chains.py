@@ -195,7 +195,7 @@ def stories(draw: st.DrawFn, policy: st.SearchStrategy[Policy] = policies) -> St
     texts = [line for m in history if m.role == "user" for line in text_of(m).splitlines() if line.strip()]
     pins = draw(st.lists(st.sampled_from(texts).map(lambda text: text[:60].strip()), max_size=2)) if texts else []
     started = Chain(draw(policy), draw(leadings), draw(st.integers(0, 3)), draw(summary_texts), [pin for pin in pins if pin])
-    return Story(history, started, limit, request_ends(history)[-6:])
+    return Story(history, started, limit, request_ends(history)[-5:])
 
 
 @st.composite

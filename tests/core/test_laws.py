@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import HealthCheck, assume, event, given, settings
 from hypothesis import strategies as st
 
@@ -23,6 +24,8 @@ from ctxproxy.core.transcript import Transcript, protected, violations
 from tests.core.chains import Decide, Step, Story, adaptive_policies, forks, stories
 from tests.core.histories import count, transcript
 
+pytestmark = pytest.mark.timeout(7200)
+"""The profile `thorough` plans some hundred thousand requests."""
 laws = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much])
 
 
@@ -124,12 +127,18 @@ def rest(fields: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in fields.items() if key not in ("content", "tool_calls")}
 
 
+def only_watched_all_goes_out_as_it_came(step: Step) -> None:
+    seen = observed(step.situation, step.plan)
+    assert (seen.changed, list(seen.messages), seen.actions) == (False, step.asked, step.plan.actions)
+
+
 # ---------------------------------------------------------------- the laws
 @laws
 @given(stories())
 def test_every_request_of_a_chain_keeps_the_promises(story: Story) -> None:
     for step in story.tell():
         keeps_promises(step)
+        only_watched_all_goes_out_as_it_came(step)
         event(f"changed: {step.plan.changed}")
 
 
@@ -272,16 +281,6 @@ def test_shortening_the_last_user_message_spares_all_else_that_must_stay(story: 
     cut = shortened(situation, tightened(situation.budget, situation.budget.fixed + int(situation.budget.limit * part)))
     keeps_promises(Step(situation, cut), last_user=False)
     assert cut.transcript.tokens <= cleared(situation).transcript.tokens
-
-
-@laws
-@given(stories())
-def test_what_is_only_observed_goes_out_as_it_came(story: Story) -> None:
-    for step in story.tell():
-        seen = observed(step.situation, step.plan)
-        assert not seen.changed
-        assert list(seen.messages) == step.asked
-        assert seen.actions == step.plan.actions
 
 
 @laws

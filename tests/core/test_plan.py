@@ -126,7 +126,21 @@ def test_a_decision_is_let_go_when_the_budget_has_grown_far_enough() -> None:
     chain, history = Chain(Policy(pipeline=({"stage": "drop_oldest"},))), talk(30)
     assert chain.ask(history, 1500).plan.changed
     assert chain.ask(history, tokens(history) * 10 // 8).plan.changed
-    assert not chain.ask(history, tokens(history) * 2).plan.changed
+    limit = tokens(history) * 2
+    roomy = chain.ask(history, limit)
+    assert not roomy.plan.changed
+    assert chain.ask(history, limit).plan.checkpoint is None
+    history += [assistant("long " * 600), user("and on?")]
+    assert limit * 0.55 < tokens(history) < limit * 0.8
+    grown = chain.ask(history, limit)
+    assert (grown.plan.changed, grown.plan.checkpoint) == (False, None), "what was let go does not come back"
+
+
+def test_over_the_most_turns_half_goes_once_and_then_not_for_as_many_turns() -> None:
+    chain, history = Chain(Policy(max_turns=20)), talk(50)
+    decided = [turns for turns in range(15, 50) if chain.ask(history[: 2 * turns - 1], 1_000_000).plan.checkpoint]
+    assert decided[0] == 21
+    assert len(decided) <= 4
 
 
 def late_summary(chain: Chain, tip: str, text: str) -> None:

@@ -1,0 +1,46 @@
+"""Leaving messages out for good: those that somebody had forgotten, and those that the client let expire."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from itertools import accumulate
+
+from ctxproxy.core.folding import Folder
+from ctxproxy.core.language import language_of
+from ctxproxy.core.messages import Message, Tip
+from ctxproxy.core.transcript import CountMessage, Entry, Span, Transcript
+
+STAGE = "forget"
+"""What inserted entries name as their stage."""
+
+
+def expired(history: Sequence[Message], tips: Sequence[Tip]) -> frozenset[Tip]:
+    """The messages whose `expire_after_turns` is over: so many user messages have come after their own turn's."""
+    if all(message.directives.expire_after_turns is None for message in history):
+        return frozenset()
+    turns = list(accumulate(message.role == "user" for message in history))
+    limits = ((tip, message.directives.expire_after_turns, turn) for tip, message, turn in zip(tips, history, turns, strict=True))
+    return frozenset(tip for tip, limit, turn in limits if limit is not None and turns[-1] - turn >= limit)
+
+
+def without(whole: Transcript, gone: Collection[Tip], count: CountMessage) -> Transcript:
+    """The transcript without the groups of some messages, a word of ours where the roles would clash."""
+    folder = Folder(whole, language_of([entry.message for entry in whole.entries]))
+    out: list[Entry] = []
+    at = 0
+    for run in _runs(whole, gone):
+        gap = folder.fold(run).by
+        out += (*whole.entries[at : run.start], *(Entry(m, count(m), origin="inserted", stage=STAGE) for m in gap))
+        at = run.end
+    return Transcript((*out, *whole.entries[at:]))
+
+
+def _runs(whole: Transcript, gone: Collection[Tip]) -> list[Span]:
+    """The longest spans of groups that all hold such a message, oldest first."""
+    runs: list[Span] = []
+    for group in whole.groups:
+        if all(whole.entries[at].tip not in gone for at in range(*group)):
+            continue
+        start = runs.pop().start if runs and runs[-1].end == group.start else group.start
+        runs.append(Span(start, group.end))
+    return runs
