@@ -17,6 +17,8 @@ log = logging.getLogger("ctxproxy")
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 RETRY_AFTER_S = 2
 """What a client is told to wait when the store is down: long enough for a restart, short enough to be tried again."""
+CLIENT_GONE = 499
+"""For the log only, as nginx has it: nobody is there to read it."""
 NOTE = web.RequestKey("note", str)
 """Key under which a handler leaves words for its request's log line."""
 BEGUN = web.RequestKey("begun", web.StreamResponse)
@@ -79,7 +81,9 @@ async def errors_in_shape(request: web.Request, handler: Handler) -> web.StreamR
         body = _body(f"{request.method} {request.path}: {error.reason}", "not_found" if error.status == 404 else "invalid_request")
         allow = {"Allow": error.headers["Allow"]} if "Allow" in error.headers else None
         return web.Response(status=error.status, body=body, content_type="application/json", headers=allow)
-    except (ConnectionError, asyncio.CancelledError):
+    except ConnectionError:  # the client is gone, perhaps with all that it wanted: some close at [DONE]; aiohttp would log it as our fault
+        return _unless_begun(request, web.Response(status=CLIENT_GONE))
+    except asyncio.CancelledError:
         raise
     except Exception as error:
         log.exception("%s %s failed: %s", request.method, request.path, type(error).__name__)

@@ -9,7 +9,9 @@ from typing import Any
 
 import aiohttp
 import pytest
+from aiohttp import web
 
+from ctxproxy.proxy.middleware import Relayed
 from tests.proxy.conftest import StartProxy
 from tests.proxy.running import CHAT, PATIENCE_S, Running
 from tests.scripted_upstream import CUT, Answer, Cut, Json, ScriptedUpstream, Sse, Stall, chunk, completion, event
@@ -263,3 +265,18 @@ async def test_an_answer_is_kept_before_its_last_byte_leaves(proxy: StartProxy, 
                 await answer.content.readexactly(int(answer.headers["Content-Length"]))
         expected = [text for n in range(turn) for text in (f"question {n}", f"answer {2 * n + 1}")] + [f"question {turn}"]
         assert [m["content"] for m in upstream.calls[-1].messages] == expected
+
+
+async def test_a_client_that_closes_at_the_last_event_is_no_error_of_ours(
+    proxy: StartProxy, upstream: ScriptedUpstream, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def closed(self: web.StreamResponse, data: bytes = b"") -> None:
+        raise ConnectionResetError("Cannot write to closing transport")
+
+    running = await proxy(upstream)
+    monkeypatch.setattr(Relayed, "write_eof", closed, raising=False)
+    upstream.script = Sse("Hel", "lo")
+    async with opened(running) as answer:
+        await read_until(answer, b"[DONE]")
+    assert await running.log("s") == ["user: hi", "assistant: Hello"]
+    assert [record.getMessage() for record in caplog.records if record.levelname in ("WARNING", "ERROR")] == []
