@@ -63,7 +63,7 @@ async def test_a_compressed_answer_reaches_the_client_as_it_came_and_is_kept(
 
 async def test_a_compressed_request_that_must_be_compacted_goes_up_as_identity(proxy: StartProxy, upstream: ScriptedUpstream) -> None:
     upstream.script = Json(200, completion("ok"))
-    running = await proxy(upstream, context={"max_tokens": 2000})
+    running = await proxy(upstream, context={"max_tokens": 2000}, summarizer={"kind": "extractive"})
     texts = [f"message {n}: " + "some words of no weight " * 60 for n in range(20)]
     answer = await running.send(gzip.compress(request_of(*texts, "last question")), {"Content-Encoding": "gzip"})
     (call,) = upstream.calls
