@@ -90,9 +90,8 @@ class _Api:
     async def view(self, request: web.Request) -> web.Response:
         session = await self._session(request)
         situation, planned = await self._planned(session, request.query.get("branch") or session.tip)
-        report = inspect.plan_report(planned)
         leading = [inspect.leading_entry(m, situation.count(m)) for m in situation.leading]
-        return web.json_response({**report, "messages": [*leading, *planned_entries(planned)], "model": session.model})
+        return web.json_response({**inspect.plan_report(planned, leading), "model": session.model})
 
     async def manage(self, request: web.Request) -> web.Response:
         session = await self._session(request)
@@ -179,8 +178,3 @@ class _Api:
                 "compactions": totals.compactions,
             }
         )
-
-
-def planned_entries(planned: Plan) -> list[dict[str, object]]:
-    """The history's entries of a plan as the API shows them."""
-    return [inspect.view_entry(entry) for entry in planned.transcript.entries]

@@ -40,6 +40,4 @@ async def dry_run(state: State, body: dict[str, object]) -> dict[str, object]:
     reconciled = join_full(rest, chain(ROOT, [identity(m) for m in rest]), 0)
     situation = await situation_for(state, settings, ask, reconciled, Decisions())
     leading = [inspect.leading_entry(m, situation.count(m)) for m in situation.leading]
-    planned = plan(situation)
-    report = inspect.plan_report(planned)
-    return {**report, "messages": [*leading, *(inspect.view_entry(e) for e in planned.transcript.entries)]}
+    return inspect.plan_report(plan(situation), leading)

@@ -166,13 +166,10 @@ class Fact(NamedTuple):
     weight: float
 
 
-def anchors(text: str) -> list[str]:
-    """The exact values of a text: URLs, mail addresses, paths, ids, hashes, error codes, versions, dates, amounts, names of code; each once."""
-    return list(_found(text, {}))
-
-
-def _found(text: str, known: dict[str, Kind | None]) -> dict[str, Kind]:
-    """The values of a text with their kinds; `known` remembers the kinds of words from one text to the next."""
+def anchors(text: str, known: dict[str, Kind | None]) -> dict[str, Kind]:
+    """The exact values of a text with their kinds: URLs, mail addresses, paths, ids, hashes, error codes, versions, dates, amounts, names of
+    code. `known` remembers the kinds of words from one text to the next.
+    """
     found: dict[str, Kind] = {}
     for pattern, kind in _SPACED:
         if kind == "url" or DIGIT.search(text):
@@ -240,7 +237,7 @@ def rank(messages: Sequence[Message]) -> list[Fact]:
     times: Counter[str] = Counter()
     for message in messages:
         for role, text in _said(message):
-            for value, kind in _found(text, known).items():
+            for value, kind in anchors(text, known).items():
                 weights[value] = max(weights[value], WEIGHTS[kind] * ROLE_WEIGHTS.get(role, 0.5))  # type: ignore[assignment]
                 times[value] += 1
     facts = (Fact(value, weight * (1 + min(times[value] - 1, 4) / 4)) for value, weight in weights.items())

@@ -61,8 +61,8 @@ def reason(entry: Entry) -> str:
     return f"inserted by {entry.stage} in place of {len(entry.covers)} messages" if entry.covers else f"inserted by {entry.stage}"
 
 
-def plan_report(plan: Plan) -> dict[str, object]:
-    """A plan in figures."""
+def plan_report(plan: Plan, leading: Sequence[dict[str, object]] = ()) -> dict[str, object]:
+    """A plan in figures, with every message that it sends; `leading` are the entries of the system messages at its front."""
     return {
         "changed": plan.changed,
         "fits": plan.fits,
@@ -71,7 +71,7 @@ def plan_report(plan: Plan) -> dict[str, object]:
         "budget": budget_report(plan),
         "actions": [{"stage": name, "edits": edits} for name, edits in plan.actions],
         "failed": list(plan.failed),
-        "messages": [view_entry(entry) for entry in plan.transcript.entries],
+        "messages": [*leading, *(view_entry(entry) for entry in plan.transcript.entries)],
     }
 
 
