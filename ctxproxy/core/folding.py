@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from ctxproxy.core import markers, pairing
 from ctxproxy.core.language import Language
-from ctxproxy.core.messages import SYSTEM_ROLES, make
+from ctxproxy.core.messages import SYSTEM_ROLES, Message, make
 from ctxproxy.core.transcript import Fold, Span, Transcript, protected
 
 
@@ -21,6 +21,8 @@ class Folder:
         self.kept = protected(transcript)
         self.user_first = bool(self.entries) and self.entries[0].message.role == "user"
         self.alternates = pairing.alternates(entry.message for entry in transcript.entries)
+        self.starts: dict[int, Fold] = {}
+        self.ends: dict[int, Fold] = {}
 
     def turn(self, turn: Span) -> Iterator[Fold]:
         """One fold for the whole turn, or, if something in it must stay, folds for all but its first message and that."""
@@ -55,16 +57,41 @@ class Folder:
                 yield groups[n]
 
     def fold(self, span: Span) -> Fold:
-        """The fold of whole groups, with what must stand in their place so that the messages around do not clash."""
-        before = self._role(range(span.start - 1, -1, -1))
-        after = self._role(range(span.end, len(self.entries)))
+        """The fold of whole groups, with what must stand in their place so that the messages around, as earlier folds leave them, do not
+        clash.
+        """
+        before, after = self._role_before(span.start), self._role_after(span.end)
+        by: tuple[Message, ...] = ()
         if self.alternates and before == after == "user":
-            return Fold(span, (pairing.acknowledgement(self.language),))
-        if after == "assistant" and ((before == "assistant" and self.alternates) or (not before and self.user_first)):
-            return Fold(span, (make({"role": "user", "content": markers.acknowledgement(self.language)}),))
-        return Fold(span)
+            by = (pairing.acknowledgement(self.language),)
+        elif after == "assistant" and ((before == "assistant" and self.alternates) or (not before and self.user_first)):
+            by = (make({"role": "user", "content": markers.acknowledgement(self.language)}),)
+        fold = Fold(span, by)
+        self.starts[span.start] = self.ends[span.end] = fold
+        return fold
 
-    def _role(self, places: range) -> str:
-        """The role of the next message in this direction that is no system message; "" if there is none."""
-        roles = (self.entries[at].message.role for at in places)
-        return next((role for role in roles if role not in SYSTEM_ROLES), "")
+    def _role_before(self, at: int) -> str:
+        """The role of the next message towards the front that is no system message; "" if there is none."""
+        while at > 0:
+            if fold := self.ends.get(at):
+                if fold.by:
+                    return fold.by[-1].role
+                at = fold.span.start
+            elif (role := self.entries[at - 1].message.role) not in SYSTEM_ROLES:
+                return role
+            else:
+                at -= 1
+        return ""
+
+    def _role_after(self, at: int) -> str:
+        """The same towards the end."""
+        while at < len(self.entries):
+            if fold := self.starts.get(at):
+                if fold.by:
+                    return fold.by[0].role
+                at = fold.span.end
+            elif (role := self.entries[at].message.role) not in SYSTEM_ROLES:
+                return role
+            else:
+                at += 1
+        return ""

@@ -65,3 +65,22 @@ def test_runs_go_around_what_must_stay() -> None:
 
 def test_free_groups_are_whole_groups_inside_the_span() -> None:
     assert list(folder([user("q"), *PAIR, assistant("a"), user("now")]).free_groups(Span(1, 3))) == [Span(1, 3)]
+
+
+def test_folds_that_only_a_system_message_parts_know_of_each_other() -> None:
+    messages = [user("q"), *PAIR, SYSTEM, assistant("a"), user("r")]
+    assert told(list(folder(messages, [3]).body(Span(0, 5)))) == [(1, 3, []), (4, 5, [("assistant", NOTE)])]
+
+
+def test_a_fold_looks_past_what_an_earlier_one_has_taken_behind_it() -> None:
+    of = folder([user("q"), *PAIR, SYSTEM, assistant("a"), user("r")], [3])
+    assert told([of.fold(Span(4, 5)), of.fold(Span(1, 3))]) == [(4, 5, []), (1, 3, [("assistant", NOTE)])]
+
+
+def test_a_fold_sees_the_word_that_stands_for_an_earlier_one() -> None:
+    of = folder([user("q"), *PAIR, assistant("a"), user("r"), assistant("b"), user("s")])
+    assert told([of.fold(Span(5, 6)), of.fold(Span(1, 4)), of.fold(Span(4, 5))]) == [
+        (5, 6, [("assistant", NOTE)]),
+        (1, 4, [("assistant", NOTE)]),
+        (4, 5, [("user", NOTE)]),
+    ]
