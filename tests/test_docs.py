@@ -118,8 +118,8 @@ def test_each_stage_has_its_row_with_every_option_and_its_default(name: str) -> 
 def test_each_preset_is_told_with_its_stages_in_order() -> None:
     text = text_of("docs/how-it-decides.md")
     assert [name for name in PRESETS if f"| `{name}` |" not in text] == []
-    assert re.findall(r"`(\w+)`", row_of("docs/how-it-decides.md", "`adaptive`")) == [str(spec["stage"]) for spec in PRESETS["adaptive"]]
-    assert PRESETS["lossless"] == PRESETS["adaptive"][:5]
+    assert re.findall(r"`(\w+)`", row_of("docs/how-it-decides.md", "`adaptive`")) == [str(spec["stage"]) for spec in PRESETS["adaptive"].stages]
+    assert PRESETS["lossless"].stages == PRESETS["adaptive"].stages[:5]
 
 
 @pytest.mark.parametrize("key", ["compact_at", "summarize_at", "target", "min_gain"])

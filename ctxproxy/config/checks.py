@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import get_args
 
 import msgspec
 
 from ctxproxy.config import describe
 from ctxproxy.config.build import Faults
 from ctxproxy.config.schema import SECRETS, Context, Keys
-from ctxproxy.core.policy import Policy, Preset
-from ctxproxy.core.presets import stages_of
+from ctxproxy.core.policy import Policy
+from ctxproxy.core.presets import PRESETS, stages_of
 from ctxproxy.core.urls import DEMO, check_base_url
 from ctxproxy.errors import ConfigError
-
-PRESETS: tuple[str, ...] = get_args(Preset)
 
 
 def check(settings: Keys, faults: Faults) -> None:

@@ -12,9 +12,10 @@ import msgspec
 
 from ctxproxy.config import describe, environment, yamltext
 from ctxproxy.config.build import Faults, build, read_keys
-from ctxproxy.config.checks import PRESETS, check
+from ctxproxy.config.checks import check
 from ctxproxy.config.schema import Context, Keys, Settings
 from ctxproxy.core.policy import Policy
+from ctxproxy.core.presets import PRESETS
 from ctxproxy.errors import BadRequest, ConfigError
 
 DEFAULT_FILE = "config.yaml"

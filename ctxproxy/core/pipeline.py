@@ -27,17 +27,21 @@ class Outcome:
 
 
 def run(transcript: Transcript, stages: Sequence[Stage], context: Context) -> Outcome:
-    """The transcript after the stages, in order, until it has at most `context.target` tokens; never longer than before."""
+    """The transcript after the stages, in order, until it has at most `context.target` tokens; never longer than before.
+
+    A stage that is due acts below the target too.
+    """
     count = _remembered(context.count)
     actions: list[tuple[str, int]] = []
     saved: list[tuple[str, int]] = []
     failed: list[str] = []
     wants: Tip = ""
     for stage in stages:
-        if transcript.tokens <= context.target:
-            break
         try:
-            edits = _accepted(stage, transcript, context, count)
+            due = stage.due(transcript, context)
+            if transcript.tokens <= context.target and not due:
+                continue
+            edits = _accepted(stage, transcript, context, count, due=due)
             after = apply(transcript, edits, stage.name, count) if edits else transcript
         except Exception:  # noqa: BLE001  a stage may be a user's plug-in; whatever is wrong with it must not cost the request
             failed.append(stage.name)
@@ -63,10 +67,10 @@ def _remembered(count: CountMessage) -> CountMessage:
     return counted
 
 
-def _accepted(stage: Stage, transcript: Transcript, context: Context, count: CountMessage) -> list[Edit]:
-    """A stage's edits that gain something, up to the one that meets the target."""
+def _accepted(stage: Stage, transcript: Transcript, context: Context, count: CountMessage, *, due: bool) -> list[Edit]:
+    """A stage's edits that gain something: all where it is due, else up to the one that meets the target."""
     basket = _Basket()
-    need = transcript.tokens - context.target
+    need = transcript.tokens if due else transcript.tokens - context.target
     for edit in stage.propose(transcript, context):
         span = Span(edit.at, edit.at + 1) if isinstance(edit, Replace) else edit.span
         if not 0 <= span.start < span.end <= len(transcript.entries):

@@ -19,7 +19,7 @@ from ctxproxy.core.pairing import repair
 from ctxproxy.core.pins import pins_tokens, with_pins
 from ctxproxy.core.pipeline import Outcome, run
 from ctxproxy.core.policy import Policy
-from ctxproxy.core.presets import stages_of
+from ctxproxy.core.presets import in_order, stages_of
 from ctxproxy.core.records import Checkpoint, Summary
 from ctxproxy.core.sessions import Reconciled
 from ctxproxy.core.stages.base import REGISTRY, Context, Stage
@@ -110,18 +110,23 @@ def _planned(s: Situation, base: Transcript, checkpoint: Checkpoint | None) -> P
     """The plan that goes on from an earlier decision; the one made for this very request stands for as long as it fits."""
     if checkpoint and is_expansion(checkpoint):
         checkpoint = None
-    if checkpoint and base.tokens <= s.budget.target and not is_rescue(checkpoint) and not _over_turns(s, base):
+    if checkpoint and base.tokens <= s.budget.target and not is_rescue(checkpoint) and not _due(s, base):
         whole = freeze(base, s.reconciled.tip, s.variant, s.now, wants="", actions=())
         return replace(_as_is(s, base, base), checkpoint=whole)  # the budget has grown since, far enough not to come back soon
     current = replay(checkpoint, base, s.count) if checkpoint else base
-    over_turns = _over_turns(s, current)
+    due = _due(s, current)
     repeated = checkpoint is not None and checkpoint.tip == s.reconciled.tip and current.tokens <= s.budget.limit
-    if repeated or (current.tokens <= _trigger(s, checkpoint) and not over_turns):
+    if repeated or (current.tokens <= _trigger(s, checkpoint) and not due):
         return _as_is(s, base, current)
-    outcome = _compacted(s, current, over_turns=over_turns)
-    if outcome.transcript is current or not _worth_it(s, current, outcome.transcript, over_turns=over_turns):
+    outcome = _compacted(s, current)
+    if outcome.transcript is current or not _worth_it(s, current, outcome.transcript, due=due):
         return replace(_as_is(s, base, current), failed=outcome.failed)
     return decided(s, base, outcome)
+
+
+def _due(s: Situation, transcript: Transcript) -> bool:
+    """Whether something has to be done however short the prompt is: too many turns, or a stage's own rule."""
+    return _over_turns(s, transcript) or any(stage.due(transcript, context_of(s, transcript)) for stage in stages_of(s.policy))
 
 
 def _over_turns(s: Situation, transcript: Transcript) -> bool:
@@ -151,20 +156,32 @@ def _size(s: Situation, history_tokens: int) -> int:
     return s.budget.fixed + history_tokens
 
 
-def _worth_it(s: Situation, before: Transcript, after: Transcript, *, over_turns: bool) -> bool:
+def _worth_it(s: Situation, before: Transcript, after: Transcript, *, due: bool) -> bool:
     """Whether a change gains enough for the cache that it breaks (002-S3); what must fit or was asked for always is."""
-    return over_turns or before.tokens > s.budget.limit or before.tokens - after.tokens >= s.policy.min_gain * s.budget.limit
+    return due or before.tokens > s.budget.limit or before.tokens - after.tokens >= s.policy.min_gain * s.budget.limit
 
 
-def _compacted(s: Situation, current: Transcript, *, over_turns: bool) -> Outcome:
+def _compacted(s: Situation, current: Transcript) -> Outcome:
     context, stages = context_of(s, current), stages_of(s.policy)
-    outcome = _fewer_turns(s, current, stages, context) if over_turns else Outcome(current)
-    if not over_turns or outcome.transcript.tokens > context.limit:
-        outcome = _joined(outcome, _fewer_tokens(s, outcome.transcript, stages, context))
-    return with_all_pins(current, outcome, context)
+    return with_all_pins(current, _outcome(s, current, stages, context), context)
 
 
-def _fewer_tokens(s: Situation, current: Transcript, stages: Sequence[Stage], context: Context) -> Outcome:
+def _outcome(s: Situation, current: Transcript, stages: Sequence[Stage], context: Context) -> Outcome:
+    if any(stage.due(current, context) for stage in stages):
+        return run(current, stages, context)
+    if not _over_turns(s, current):
+        return _to_target(s, current, stages, context)
+    outcome = _fewer_turns(s, current, stages, context)
+    if outcome.transcript.tokens > context.limit:
+        outcome = _joined(outcome, _to_target(s, outcome.transcript, stages, context))
+    return outcome
+
+
+def _to_target(s: Situation, current: Transcript, stages: Sequence[Stage], context: Context) -> Outcome:
+    return run(current, stages, context) if in_order(s.policy) else _mild_first(s, current, stages, context)
+
+
+def _mild_first(s: Situation, current: Transcript, stages: Sequence[Stage], context: Context) -> Outcome:
     first = run(current, [stage for stage in stages if stage.loss == "reversible" and stage.name not in LAST_RESORTS], context)
     gained = current.tokens - first.transcript.tokens
     worth = s.policy.min_gain * s.budget.limit
@@ -205,6 +222,7 @@ def context_of(s: Situation, transcript: Transcript) -> Context:
         limit=max(s.budget.limit - held, 0),
         target=max(s.budget.target - held, 0),
         keep_recent_turns=s.policy.keep_recent_turns,
+        max_turns=s.policy.max_turns,
         language=language,
         originals={tip: message for tip, message in zip(s.reconciled.tips, s.reconciled.history, strict=True) if tip not in gone},
         summaries=s.summaries,
@@ -262,7 +280,7 @@ def compacted_now(s: Situation) -> Plan:
     base = base_transcript(s)
     checkpoint = resume(s.reconciled.tips, s.checkpoints, s.variant, s.summaries, gone_tips(s))
     current = replay(checkpoint, base, s.count) if checkpoint else base
-    outcome = _compacted(s, current, over_turns=False)
+    outcome = _compacted(s, current)
     if outcome.transcript.tokens >= current.tokens:
         return replace(plan(s), failed=outcome.failed)
     return decided(s, base, outcome)

@@ -13,13 +13,13 @@ Auto: TypeAlias = Literal["auto"]
 Fraction: TypeAlias = Annotated[float, msgspec.Meta(gt=0.0, le=1.0)]
 Tokens: TypeAlias = Annotated[int, msgspec.Meta(ge=1)]
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=1)]
-Preset: TypeAlias = Literal["adaptive", "lossless", "off"]
+PresetName: TypeAlias = Literal["adaptive", "cowagent", "agkit", "hybrid", "layered", "trim", "delete", "lossless", "off"]
 
 
 class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The keys of `context`; percentages are of the effective budget (prompt budget less system, tools and response format)."""
 
-    preset: Preset = "adaptive"
+    preset: PresetName = "adaptive"
     observe: bool = False
     max_tokens: Tokens | Auto = "auto"
     max_turns: Count | None = None

@@ -8,7 +8,8 @@ A stage is a frozen msgspec Struct whose fields are its options, registered unde
         def propose(self, transcript, context): yield Replace(...)
 
 It yields edits in the order in which they should be tried; the driver takes them one by one, drops those that gain nothing,
-and stops when the target is met. A stage never looks at a clock, a store or a tokenizer but through its context.
+and stops when the target is met. A stage with a rule that is not about tokens says when that is `due`: then all its edits are
+taken. A stage never looks at a clock, a store or a tokenizer but through its context.
 """
 
 from __future__ import annotations
@@ -41,6 +42,8 @@ class Context:
     target: int
     """Where to stop."""
     keep_recent_turns: int = 4
+    max_turns: int | None = None
+    """`context.max_turns`: more turns than that are too many, however short; None: no limit."""
     language: Language = "en"
     originals: Mapping[Tip, Message] = field(default_factory=dict, repr=False)
     """The history's messages as they came, for a stage that reads again what others have shortened."""
@@ -61,6 +64,10 @@ class Stage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def propose(self, transcript: Transcript, context: Context) -> Iterator[Edit]:
         raise NotImplementedError
 
+    def due(self, transcript: Transcript, context: Context) -> bool:
+        """Whether it has to act though the prompt is short enough: a rule of turns or messages, not of tokens."""
+        return False
+
 
 S = TypeVar("S", bound=type[Stage])
 
@@ -80,7 +87,7 @@ def register(name: str, *, loss: Loss) -> Callable[[S], S]:
     return note
 
 
-def make_stage(spec: dict[str, Any]) -> Stage:
+def make_stage(spec: Mapping[str, Any]) -> Stage:
     """The stage of a `pipeline` entry `{stage: name, option: value, …}`; raises ValueError naming what is wrong."""
     name = spec.get("stage")
     if name not in REGISTRY:
