@@ -104,10 +104,7 @@ def test_off_is_a_word_and_not_false(write: Write, preset: str) -> None:
         ("profiles: {a: {max_token: 5}}", "profiles.a.max_token: there is no such key; did you mean profiles.a.max_tokens?"),
         ("models: [{match: a, windw: 5}]", "models[0].windw: there is no such key; did you mean models[0].window?"),
         ("models: [{window: 5}]", "models[0].match: it is required"),
-        (
-            "context: {preset: adptive}",
-            "context.preset: expected adaptive | agkit | cowagent | delete | hybrid | layered | lossless | off | trim, not 'adptive'; did you mean adaptive?",
-        ),
+        ("context: {preset: adptive}", "did you mean adaptive?"),
         ("listen: {port: 70000}", "listen.port: expected whole number from 0 to 65535, not 70000"),
         ("listen: {port: true}", "listen.port: expected whole number from 0 to 65535, not true"),
         ("listen: {port: 1.5}", "listen.port: expected whole number from 0 to 65535, not 1.5"),
