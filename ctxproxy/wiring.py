@@ -24,7 +24,7 @@ from ctxproxy.errors import ConfigError
 from ctxproxy.ports import Tokenizer, Upstream
 from ctxproxy.proxy import logs
 from ctxproxy.proxy.app import add_forwarding, make_app
-from ctxproxy.proxy.counting import Counts, Identities
+from ctxproxy.proxy.counting import Counts, Identities, Readings
 from ctxproxy.proxy.health import Health
 from ctxproxy.proxy.metrics import Metrics
 from ctxproxy.proxy.state import State
@@ -39,7 +39,7 @@ from ctxproxy.upstream.open import open_upstream
 log = logging.getLogger("ctxproxy")
 KEY_FILE = "tenant.key"
 SECRET_BYTES = 32
-COUNTS_BYTES = IDENTITIES_BYTES = 32 * 1_048_576
+COUNTS_BYTES = IDENTITIES_BYTES = READINGS_BYTES = 32 * 1_048_576
 """Memory for remembered token counts and for remembered identities: about 130,000 messages each."""
 CLOSE_WITHIN_S = 5.0
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
@@ -145,6 +145,7 @@ async def running_state(settings: Callable[[], Settings]) -> AsyncIterator[State
         summaries=SummaryDesk(store, upstreams, metrics, tasks),
         counts=Counts(COUNTS_BYTES),
         identities=Identities(IDENTITIES_BYTES),
+        readings=Readings(READINGS_BYTES),
         tasks=tasks,
         health=Health(time.time),
         metrics=metrics,

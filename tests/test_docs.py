@@ -21,7 +21,7 @@ from ctxproxy.admin.api import API, add_admin
 from ctxproxy.cli.main import VERBS
 from ctxproxy.config.describe import Row, rows
 from ctxproxy.config.load import read
-from ctxproxy.config.schema import Settings
+from ctxproxy.config.schema import Settings, as_tree
 from ctxproxy.config.unavailable import TABLE
 from ctxproxy.core.messages import Directives
 from ctxproxy.core.policy import Policy
@@ -31,6 +31,7 @@ from ctxproxy.core.stages import base
 from ctxproxy.proxy import exchange, identify, rescue
 from ctxproxy.proxy.metrics import Metrics
 from ctxproxy.proxy.state import State
+from tests.shared_dir import shared
 
 PROJECT = Path(__file__).resolve().parent.parent
 PACKAGE = PROJECT / "ctxproxy"
@@ -43,7 +44,8 @@ def text_of(name: str) -> str:
 
 def documented() -> list[Row]:
     """The rows of the reference: key, kind, default."""
-    cells = [re.split(r"(?<!\\)\|", line)[1:-1] for line in text_of("docs/configuration.md").splitlines() if re.match(r"\| `[a-z_.\[\]]+` \|", line)]
+    table = text_of("docs/configuration.md").partition("## Keys\n")[2]
+    cells = [re.split(r"(?<!\\)\|", line)[1:-1] for line in table.splitlines() if re.match(r"\| `[a-z_.\[\]]+` \|", line)]
     return [Row(key.strip(" `"), kind.strip().replace("\\|", "|"), default.strip(" `")) for key, kind, default, meaning in cells if meaning.strip()]
 
 
@@ -52,12 +54,27 @@ def test_the_reference_has_each_key_once_with_its_type_its_default_and_a_meaning
 
 
 def test_the_sample_file_holds_the_defaults() -> None:
-    loaded = read(PROJECT / "config.yaml", {}, {})
-    assert loaded.settings == type(loaded.settings)(origin=PROJECT / "config.yaml")
+    assert as_tree(read(PROJECT / "config.yaml", {}, {}).settings) == as_tree(Settings())
+
+
+def uncommented() -> str:
+    """The sample file with the keys that stand in it as comments."""
+    return re.sub(r"^  # (\w+: )", r"  \1", text_of("config.yaml"), flags=re.MULTILINE)
 
 
 def test_the_sample_file_names_every_key() -> None:
-    assert sorted(leaves(yaml.safe_load(text_of("config.yaml")))) == sorted(row.path for row in rows() if "[]" not in row.path)
+    assert sorted(leaves(yaml.safe_load(uncommented()))) == sorted(row.path for row in rows() if "[]" not in row.path)
+
+
+def test_the_keys_that_are_comments_in_the_sample_file_have_their_defaults_too(tmp_path: Path) -> None:
+    file = tmp_path / "config.yaml"
+    file.write_text(uncommented(), encoding="utf-8")
+    assert as_tree(read(file, {}, {}).settings) == as_tree(Settings())
+
+
+def test_the_sample_file_sets_no_key_for_which_a_preset_has_a_default_of_its_own() -> None:
+    explicit = read(PROJECT / "config.yaml", {}, {}).settings.explicit
+    assert [(name, key) for name, preset in PRESETS.items() for key in preset.defaults if key in explicit] == []
 
 
 def leaves(tree: dict[str, object], path: str = "") -> list[str]:
@@ -111,15 +128,22 @@ def row_of(document: str, *cells: str) -> str:
 def test_each_stage_has_its_row_with_every_option_and_its_default(name: str) -> None:
     stage = base.REGISTRY[name]
     row = row_of("docs/how-it-decides.md", f"`{name}`", stage.loss)
-    options = {field.name: field.default for field in msgspec.structs.fields(stage)}
-    assert set(re.findall(r"`(\w+: [\d.]+)`", row)) == {f"{option}: {default}" for option, default in options.items()}
+    above = cast("type[base.Stage]", stage.__base__)  # what it inherits is told in the row of that stage
+    inherited = {field.name: field.default for field in msgspec.structs.fields(above)}
+    options = {f.name: f.default for f in msgspec.structs.fields(stage) if inherited.get(f.name, msgspec.UNSET) != f.default}
+    numbers = {name: default for name, default in options.items() if type(default) in (int, float)}
+    assert set(re.findall(r"`(\w+: [\d.]+)`", row)) == {f"{option}: {default}" for option, default in numbers.items()}
+    assert [option for option in options if not re.search(rf"`{option}[`:]", row)] == []
 
 
 def test_each_preset_is_told_with_its_stages_in_order() -> None:
     text = text_of("docs/how-it-decides.md")
     assert [name for name in PRESETS if f"| `{name}` |" not in text] == []
-    assert re.findall(r"`(\w+)`", row_of("docs/how-it-decides.md", "`adaptive`")) == [str(spec["stage"]) for spec in PRESETS["adaptive"].stages]
-    assert PRESETS["lossless"].stages == PRESETS["adaptive"].stages[:5]
+    for name in ("adaptive", "lossless"):
+        row, stages = row_of("docs/how-it-decides.md", f"`{name}`"), PRESETS[name].stages
+        assert re.findall(r"`(\w+)`", row) == [spec["stage"] for spec in stages]
+        options = [f"{key}: {str(value).lower()}" for spec in stages for key, value in spec.items() if key != "stage"]
+        assert re.findall(r"`(\w+: [^`]+)`", row) == options
 
 
 @pytest.mark.parametrize("key", ["compact_at", "summarize_at", "target", "min_gain"])
@@ -145,7 +169,7 @@ def test_each_mark_beside_the_stages_is_told() -> None:
 
 def test_each_header_of_ours_is_told() -> None:
     answered = re.findall(r'"(X-[\w-]+)"', inspect.getsource(exchange.context_headers))
-    assert len(answered) == 6
+    assert len(answered) > 5
     text = text_of("README.md")
     assert [name for name in (*answered, *identify.own_headers(Settings())) if f"| `{name}` |" not in text] == []
 
@@ -153,7 +177,7 @@ def test_each_header_of_ours_is_told() -> None:
 def test_each_metric_is_told_under_the_name_it_is_scraped_by() -> None:
     metrics = [value for value in vars(Metrics()).values() if hasattr(value, "describe")]
     names = [family.name + ("_total" if isinstance(metric, Counter) else "") for metric in metrics for family in metric.describe()]
-    assert len(names) == 10
+    assert len(names) > 10
     text = text_of("docs/operations.md")
     assert [name for name in names if f"| `{name}` |" not in text] == []
 
@@ -225,10 +249,56 @@ def test_the_files_that_are_named_exist(document: Path) -> None:
     assert [name for name in named if not (PROJECT / name).exists() and not (PACKAGE / name).exists()] == []
 
 
-def test_the_yaml_of_the_readme_is_a_valid_configuration(tmp_path: Path) -> None:
-    blocks: list[Any] = re.findall(r"```yaml\n(.*?)```", text_of("README.md"), re.DOTALL)
+@pytest.mark.parametrize("document", ["README.md", "docs/configuration.md"])
+def test_the_yaml_of_the_documents_is_a_valid_configuration(tmp_path: Path, document: str) -> None:
+    blocks: list[Any] = re.findall(r"```yaml\n(.*?)```", text_of(document), re.DOTALL)
     assert blocks
     for block in blocks:
         file = tmp_path / "config.yaml"
         file.write_text(block, encoding="utf-8")
         assert read(file, {}, {}).settings.origin == file
+
+
+# --- the reference systems, row by row ---------------------------------------------------------------------------------------------
+
+ROW_ID = r"\d{3}-S?\d+"
+
+
+def reference_rows() -> list[list[str]]:
+    """The cells of each row of docs/reference-systems.md: id, what is done, option, tests, deviation."""
+    lines = text_of("docs/reference-systems.md").splitlines()
+    return [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines if re.match(rf"\| {ROW_ID} \|", line)]
+
+
+def names_in(file: Path) -> set[str]:
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    return {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_")}
+
+
+def test_each_row_of_a_reference_system_names_a_test_or_says_why_there_is_none() -> None:
+    assert [row for row, _, _, tests, _ in reference_rows() if not tests.startswith(("`tests/", "none: "))] == []
+
+
+def test_each_test_that_a_reference_system_names_exists() -> None:
+    known: dict[str, set[str]] = {}
+    gone = []
+    for file, name in re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", text_of("docs/reference-systems.md")):
+        if name not in known.setdefault(file, names_in(PROJECT / file) if (PROJECT / file).exists() else set()):
+            gone.append(f"{file}::{name}")
+    assert known
+    assert gone == []
+
+
+def test_each_test_of_a_reference_system_is_named_in_the_table() -> None:
+    text = text_of("docs/reference-systems.md")
+    files = sorted((PROJECT / "tests" / "reference").glob("test_*.py"))
+    names = [f"{file.relative_to(PROJECT).as_posix()}::{name}" for file in files for name in sorted(names_in(file))]
+    assert names
+    assert [name for name in names if f"`{name}`" not in text] == []
+
+
+def test_each_row_of_the_specification_is_in_the_table_or_comes_with_memory() -> None:
+    specified = re.findall(rf"^\| ({ROW_ID}) \|", shared("spec/REFERENCE_SYSTEMS.md").read_text(encoding="utf-8"), re.MULTILINE)
+    told = [row for row, *_ in reference_rows()]
+    listed = [row for line in text_of("docs/reference-systems.md").splitlines() if not line.startswith("|") for row in re.findall(ROW_ID, line)]
+    assert sorted([*told, *listed]) == sorted(specified)

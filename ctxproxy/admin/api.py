@@ -8,13 +8,16 @@ from ctxproxy.admin.auth import guarded
 from ctxproxy.admin.dryrun import dry_run
 from ctxproxy.admin.find import body_of, name_in, number_in, session_of, text_in
 from ctxproxy.admin.shown import checkpoint_shown, message_shown, session_shown, summary_shown
-from ctxproxy.core import inspect
+from ctxproxy.core import inspect, spending
 from ctxproxy.core.effects import AppendMessages, DropPin, Forget, MoveTip, OpenSession, PutCheckpoint, PutPin
+from ctxproxy.core.fates import fates
 from ctxproxy.core.messages import ROOT, Tip, text_of
-from ctxproxy.core.plan import Plan, Situation, compacted_now, plan
+from ctxproxy.core.plan import Plan, compacted_now, plan
 from ctxproxy.core.records import Pin, Session, SessionKey
+from ctxproxy.core.situation import Situation
 from ctxproxy.core.stages.base import MARKER_DIGITS
 from ctxproxy.errors import BadRequest, Conflict, NotFound
+from ctxproxy.proxy.arm_figures import figures
 from ctxproxy.proxy.prepare import stored_message, stored_situation
 from ctxproxy.proxy.state import State
 
@@ -62,6 +65,7 @@ class _Api:
     async def session(self, request: web.Request) -> web.Response:
         session, store = await self._session(request), self._state.store
         shown = session_shown(session)
+        shown |= spending.figures(session.tokens_sent, session.spent, self._state.settings().context.cached_price)
         shown["branches"] = await store.leaves(session.key)
         shown["checkpoints"] = [checkpoint_shown(c) for c in await store.all_checkpoints(session.key)]
         shown["summaries"] = [summary_shown(s) for s in await store.summaries(session.key, None)]
@@ -74,9 +78,8 @@ class _Api:
         rows = await self._state.store.history(session.key, tip)
         if not rows and request.query.get("branch"):
             raise NotFound(f"session {session.key.id} has no branch {tip!r}; GET sessions/{{id}} lists them", param="branch")
-        _, planned = await self._planned(session, tip)
-        states = inspect.states(planned, [row.tip for row in rows])
-        return web.json_response({"data": [message_shown(row, states[row.tip]) for row in rows], "next_cursor": None})
+        found = {fate.tip: fate for fate in fates(*await self._planned(session, tip))}
+        return web.json_response({"data": [message_shown(row, found[row.tip]) for row in rows if row.tip in found], "next_cursor": None})
 
     async def _default_branch(self, session: Session) -> Tip:
         """Where the conversation stands; for one that never got an answer, the branch written last."""
@@ -90,8 +93,7 @@ class _Api:
     async def view(self, request: web.Request) -> web.Response:
         session = await self._session(request)
         situation, planned = await self._planned(session, request.query.get("branch") or session.tip)
-        leading = [inspect.leading_entry(m, situation.count(m)) for m in situation.leading]
-        return web.json_response({**inspect.plan_report(planned, leading), "model": session.model})
+        return web.json_response({**inspect.plan_report(situation, planned), "model": session.model})
 
     async def manage(self, request: web.Request) -> web.Response:
         session = await self._session(request)
@@ -99,7 +101,7 @@ class _Api:
         planned = compacted_now(situation)
         if planned.checkpoint is not None:
             await self._state.store.apply([PutCheckpoint(session.key, planned.checkpoint)])
-        return web.json_response(inspect.plan_report(planned))
+        return web.json_response(inspect.plan_report(situation, planned))
 
     async def fork(self, request: web.Request) -> web.Response:
         session, body = await self._session(request), await body_of(request)
@@ -111,7 +113,8 @@ class _Api:
         if await self._state.store.session(key) is not None:
             raise Conflict(f"there is a session {key.id} already; give another name as id", param="id")
         now = self._state.clock()
-        opened = OpenSession(key, now, session.manner, session.frame, session.system, session.model, session.profile, session.fixed_tokens)
+        as_there = (session.manner, session.frame, session.system, session.model, session.profile, session.fixed_tokens, session.recall)
+        opened = OpenSession(key, now, *as_there)
         await self._state.store.apply([opened, AppendMessages(key, tuple(rows)), MoveTip(key, None, tip)])
         return web.json_response({"id": key.id, "name": key.name, "tip": tip}, status=201)
 
@@ -176,5 +179,7 @@ class _Api:
                 "tokens_saved": saved,
                 "saved_of_tokens_in": round(saved / totals.tokens_in, 4) if totals.tokens_in else 0.0,
                 "compactions": totals.compactions,
+                **spending.figures(totals.tokens_sent, totals.spent, self._state.settings().context.cached_price),
+                "experiment": figures(self._state.metrics, self._state.settings().experiment),
             }
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from ctxproxy.config.load import policy_for
+from ctxproxy.config.policies import policy_for
 from ctxproxy.core import inspect, jsontext, wire
 from ctxproxy.core.messages import ROOT, chain, identity, leading_system
 from ctxproxy.core.plan import plan
@@ -39,5 +39,4 @@ async def dry_run(state: State, body: dict[str, object]) -> dict[str, object]:
     ask = Ask(chat.model, target_for(settings, chat.model).origin, policy, chat.messages[:at], chat.max_output, fixed)
     reconciled = join_full(rest, chain(ROOT, [identity(m) for m in rest]), 0)
     situation = await situation_for(state, settings, ask, reconciled, Decisions())
-    leading = [inspect.leading_entry(m, situation.count(m)) for m in situation.leading]
-    return inspect.plan_report(plan(situation), leading)
+    return inspect.plan_report(situation, plan(situation))

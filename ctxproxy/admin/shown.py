@@ -1,7 +1,10 @@
-"""How stored records look in the admin API's answers. Times are seconds since the epoch, UTC."""
+"""How stored records look in the admin API's answers. Times are seconds since the epoch, UTC; those of a summary ISO 8601 (002-13)."""
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
+from ctxproxy.core.fates import Fate
 from ctxproxy.core.records import Checkpoint, Session, StoredMessage, Summary
 from ctxproxy.proxy.prepare import stored_message
 
@@ -26,8 +29,8 @@ def session_shown(session: Session) -> dict[str, object]:
     }
 
 
-def message_shown(row: StoredMessage, state: str) -> dict[str, object]:
-    """A message of the raw log; an erased one has no message any more."""
+def message_shown(row: StoredMessage, fate: Fate) -> dict[str, object]:
+    """A message of the raw log, and what became of it; an erased one has no message any more."""
     return {
         "tip": row.tip,
         "parent": row.parent or None,
@@ -35,7 +38,9 @@ def message_shown(row: StoredMessage, state: str) -> dict[str, object]:
         "role": row.role,
         "tokens": row.tokens,
         "time": row.created,
-        "state": state,
+        "state": fate.state,
+        "stage": fate.stage or None,
+        "why": fate.why,
         "partial": row.partial,
     }
 
@@ -54,7 +59,7 @@ def checkpoint_shown(checkpoint: Checkpoint) -> dict[str, object]:
 
 
 def summary_shown(summary: Summary) -> dict[str, object]:
-    """A summary with what it covers."""
+    """A summary with what it covers (002-13): its time range is that of the messages up to `tip`, its timestamp when it was made."""
     return {
         "tip": summary.tip,
         "text": summary.text,
@@ -62,7 +67,10 @@ def summary_shown(summary: Summary) -> dict[str, object]:
         "model": summary.model,
         "messages": summary.messages,
         "tokens": summary.tokens,
-        "start": summary.start,
-        "end": summary.end,
-        "time": summary.created,
+        "time_range": {"start": _iso(summary.start), "end": _iso(summary.end)},
+        "timestamp": _iso(summary.created),
     }
+
+
+def _iso(time_s: float) -> str:
+    return datetime.fromtimestamp(time_s, UTC).isoformat(timespec="milliseconds")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
 TIMES = frozenset({"created", "last_used", "time", "when"})
 """The names under which the admin API gives points in time, as seconds since 1970."""
@@ -13,6 +14,14 @@ TIMES = frozenset({"created", "last_used", "time", "when"})
 def as_json(value: object) -> str:
     """Indented JSON, readable in any language."""
     return _readable(value, indent=2)
+
+
+def show(value: object, in_words: Callable[[Mapping[str, Any]], str], *, as_is: bool) -> None:
+    """Print an answer in words, or as JSON where that is asked for or it is another answer than the words are for."""
+    try:
+        print(as_json(value) if as_is or not isinstance(value, Mapping) else in_words(value))
+    except (KeyError, TypeError, AttributeError):  # a proxy of another version answered
+        print(as_json(value))
 
 
 def as_line(value: object) -> str:
@@ -29,19 +38,19 @@ def _readable(value: object, *, indent: int | None) -> str:
     return text
 
 
-def table(entries: Iterable[Mapping[str, object]]) -> str:
-    """The entries' plain values as aligned columns under their names; "" for no entries."""
+def table(entries: Iterable[Mapping[str, object]], whole: Sequence[str] = ()) -> str:
+    """The entries' plain values as aligned columns under their names, long ones cut but for the columns `whole`; "" for no entries."""
     rows = list(entries)
     names = [name for name in dict.fromkeys(key for row in rows for key in row) if not any(isinstance(row.get(name), dict | list) for row in rows)]
-    cells = [[name.upper() for name in names], *([_cell(name, row.get(name)) for name in names] for row in rows)]
+    cells = [[name.upper() for name in names], *([_cell(name, row.get(name), whole=name in whole) for name in names] for row in rows)]
     return "\n".join(_aligned(cells)) if rows else ""
 
 
-def _cell(name: str, value: object) -> str:
+def _cell(name: str, value: object, *, whole: bool) -> str:
     if name in TIMES and isinstance(value, int | float):
         return datetime.fromtimestamp(value).astimezone().isoformat(" ", "seconds")
     text = "-" if value is None else f"{value:.2f}" if isinstance(value, float) else str(value)
-    return text if len(text) <= 60 else text[:59] + "…"
+    return text if whole or len(text) <= 60 else text[:59] + "…"
 
 
 def _aligned(cells: Sequence[Sequence[str]]) -> Iterable[str]:

@@ -9,6 +9,7 @@ from types import MappingProxyType
 
 from ctxproxy.cli import output
 from ctxproxy.cli.admin_client import AdminClient, connect, connection_arguments, in_path
+from ctxproxy.cli.plan_text import plan_text
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -20,6 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     listing.add_argument("--json", action="store_true", help="JSON instead of a table")
     for name, purpose in (("show", "counters, branches, checkpoints, summaries, pins"), ("view", "what the next request would carry, and why")):
         actions.add_parser(name, help=purpose)
+    actions.choices["view"].add_argument("--json", action="store_true", help="JSON instead of tables")
     actions.add_parser("export", help="every message as it was, a line of JSON each").add_argument("--branch", metavar="TIP", help="another branch")
     actions.add_parser("delete", help="erase the session for good")
     for name, action in actions.choices.items():
@@ -48,7 +50,7 @@ def _show(client: AdminClient, arguments: argparse.Namespace) -> None:
 
 
 def _view(client: AdminClient, arguments: argparse.Namespace) -> None:
-    print(output.as_json(client.call("GET", f"sessions/{in_path(arguments.session)}/view")))
+    output.show(client.call("GET", f"sessions/{in_path(arguments.session)}/view"), plan_text, as_is=arguments.json)
 
 
 def _export(client: AdminClient, arguments: argparse.Namespace) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable
 
@@ -9,7 +10,7 @@ import msgspec
 
 from ctxproxy.config import describe
 from ctxproxy.config.build import Faults
-from ctxproxy.config.schema import SECRETS, Context, Keys
+from ctxproxy.config.schema import SECRETS, Context, Experiment, Keys
 from ctxproxy.core.policy import Policy
 from ctxproxy.core.presets import PRESETS, stages_of
 from ctxproxy.core.urls import DEMO, check_base_url
@@ -26,9 +27,11 @@ def check(settings: Keys, faults: Faults) -> None:
             faults.note(f"profiles.{name}", "a preset has this name; take another")
     for path, url in _addresses(settings):
         _address(url, path, faults)
-    for n, route in enumerate(settings.upstream.routes):
-        if route.profile is not None and route.profile not in (known := (*settings.profiles, *PRESETS)):
-            faults.note(f"upstream.routes[{n}].profile", f"there is no profile or preset {route.profile!r}; known are {', '.join(known)}")
+    known = (*settings.profiles, *PRESETS)
+    for path, name in _references(settings):
+        if name not in known:
+            faults.note(path, f"there is no profile or preset {name!r}; known are {', '.join(known)}")
+    _experiment(settings.experiment, faults)
     if settings.sessions.header.lower() == settings.sessions.user_header.lower():
         faults.note("sessions.user_header", "it must be another header than sessions.header")
     if not re.fullmatch(r"memory://|sqlite:///[^?#]+", settings.store.url):
@@ -37,17 +40,41 @@ def check(settings: Keys, faults: Faults) -> None:
 
 
 def _context(context: Context, path: str, faults: Faults) -> None:
-    if context.target >= context.compact_at:
-        faults.note(f"{path}.target", f"{context.target:g} must be below {path}.compact_at, which is {context.compact_at:g}")
+    if context.target > context.compact_at:
+        faults.note(f"{path}.target", f"{context.target:g} must not be above {path}.compact_at, which is {context.compact_at:g}")
     if context.pipeline is not None:
         _pipeline(context, f"{path}.pipeline", faults)
 
 
 def _pipeline(policy: Policy, path: str, faults: Faults) -> None:
+    if any(known.startswith(f"{path}[") for known in faults.found):
+        return  # a stage of the user's own cannot be had: the reason is noted, and its options cannot be checked
     try:
         stages_of(policy)
     except ValueError as error:
         faults.note(path, str(error))
+
+
+def _references(settings: Keys) -> Iterable[tuple[str, str]]:
+    """Where a profile or preset is named, and which."""
+    for n, route in enumerate(settings.upstream.routes):
+        if route.profile is not None:
+            yield f"upstream.routes[{n}].profile", route.profile
+    for n, entry in enumerate(settings.sessions.profiles):
+        yield f"sessions.profiles[{n}].profile", entry.profile
+    for n, arm in enumerate(settings.experiment.arms):
+        yield f"experiment.arms[{n}].profile", arm.profile
+
+
+def _experiment(experiment: Experiment, faults: Faults) -> None:
+    names = [arm.profile for arm in experiment.arms]
+    for n, name in enumerate(names):
+        if not re.fullmatch(r"[!-~]+", name):
+            faults.note(f"experiment.arms[{n}].profile", "an arm is named in a header: visible ASCII characters only, no blanks")
+        if name in names[:n]:
+            faults.note(f"experiment.arms[{n}].profile", f"{name!r} is an arm already; give its profile another name to compare it with itself")
+    if (total := math.fsum(arm.share for arm in experiment.arms)) > 100:
+        faults.note("experiment.arms", f"the shares are percentages and add up to {total:g}, more than 100")
 
 
 def _addresses(settings: Keys) -> Iterable[tuple[str, str]]:

@@ -84,6 +84,8 @@ _SIMPLE: Mapping[type[inspect.Type], str] = MappingProxyType(
 
 
 def _words(node: inspect.Type) -> str:
+    if isinstance(node, inspect.Metadata):
+        return " | ".join((node.extra_json_schema or {}).get("examples", [])) or _words(node.type)
     if isinstance(node, inspect.UnionType):
         return " | ".join(sorted(map(_words, node.types), key=lambda word: word == "null"))
     if isinstance(node, inspect.LiteralType):
@@ -111,6 +113,8 @@ def named(value: object) -> str:
 def literals(kind: object) -> list[str]:
     """The fixed texts that a key may hold."""
     found = [arg for arg in get_args(kind) if isinstance(arg, str)]
+    if isinstance(kind, msgspec.Meta):
+        found += kind.examples or []
     return found + [text for arg in get_args(kind) if not isinstance(arg, str | NoneType) for text in literals(arg)]
 
 

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from pathlib import Path
 from types import MappingProxyType
-
-import msgspec
 
 from ctxproxy.config import describe, environment, yamltext
 from ctxproxy.config.build import Faults, build, read_keys
 from ctxproxy.config.checks import check
+from ctxproxy.config.own_parts import load_own
+from ctxproxy.config.policies import from_preset, resolved
 from ctxproxy.config.schema import Context, Keys, Settings
-from ctxproxy.core.policy import Policy
-from ctxproxy.core.presets import PRESETS
-from ctxproxy.errors import BadRequest, ConfigError
+from ctxproxy.errors import ConfigError
 
 DEFAULT_FILE = "config.yaml"
 ALIASES: Mapping[str, str] = MappingProxyType(
@@ -34,7 +31,7 @@ FROM_ENVIRONMENT: Mapping[str, Mapping[str, str]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """The settings in force, and for each key that was set anywhere, where."""
+    """The settings in force, and for each key that was set anywhere or is a preset's default, where it comes from."""
 
     settings: Settings
     sources: Mapping[str, str]
@@ -63,30 +60,7 @@ def read(path: Path | None, environ: Mapping[str, str], overrides: Mapping[str, 
         tree = _merged(tree, layer)
         sources.update((leaf, source) for leaf in _leaves(layer) if source)
     origin = file if path is not None or text else None
-    return Loaded(_settings(tree, sources, origin, overrides), MappingProxyType(sources))
-
-
-def policy_for(settings: Settings, profile_name: str | None, model: str) -> Policy:
-    """The policy of a request: the profile or preset it names, else its route's, else `context`; raises BadRequest for an unknown name."""
-    name = profile_name if profile_name is not None else _route_profile(settings, model)
-    if name is None:
-        return settings.context
-    if name in settings.profiles:
-        return settings.profiles[name]
-    if name in PRESETS:
-        return _with(settings.context, {"preset": name})
-    known = ", ".join((*settings.profiles, *PRESETS))
-    raise BadRequest(f"X-Context-Preset: there is no profile or preset {describe.named(name)}; known are {known}", param="X-Context-Preset")
-
-
-def _route_profile(settings: Settings, model: str) -> str | None:
-    return next((route.profile for route in settings.upstream.routes if fnmatchcase(model, route.match)), None)
-
-
-def _with(context: Context, keys: Mapping[str, object]) -> Context:
-    """A context with other keys; naming a preset also takes the place of an inherited pipeline."""
-    changes = {"pipeline": None, **keys} if "preset" in keys else dict(keys)
-    return msgspec.structs.replace(context, **changes)
+    return _loaded(tree, sources, origin, overrides)
 
 
 def _text(file: Path) -> str:
@@ -214,33 +188,42 @@ def _leaves(tree: Tree, path: str = "") -> Iterator[str]:
             yield here
 
 
-def _settings(tree: Tree, sources: Mapping[str, str], origin: Path | None, overrides: Mapping[str, object]) -> Settings:
+def _loaded(tree: Tree, sources: Mapping[str, str], origin: Path | None, overrides: Mapping[str, object]) -> Loaded:
     faults = Faults(sources)
     keys = build(Keys, {key: value for key, value in tree.items() if key != "profiles"}, "", faults)
-    context = keys.context if keys else Context()
-    profiles = _profiles(tree.get("profiles"), context, faults)
+    profiles = _profiles(tree.get("profiles"), faults)
     faults.stop()
     assert keys is not None
+    explicit = read_keys(Context, tree.get("context"), "context", faults)
     settings = Settings(
-        **{**{name: getattr(keys, name) for name in Keys.__struct_fields__}, "profiles": MappingProxyType(profiles)},
+        **{
+            **{name: getattr(keys, name) for name in Keys.__struct_fields__},
+            "context": resolved(explicit, {}),
+            "profiles": MappingProxyType({name: resolved(explicit, changes) for name, changes in profiles.items()}),
+        },
         origin=origin,
         overrides=MappingProxyType(dict(overrides)),
+        explicit=MappingProxyType(explicit),
     )
+    whence = {**_preset_sources(explicit, profiles), **sources}
+    faults = Faults(whence)
+    load_own(settings, origin, faults)
     check(settings, faults)
     faults.stop()
-    return settings
+    return Loaded(settings, MappingProxyType(whence))
 
 
-def _profiles(tree: object, context: Context, faults: Faults) -> dict[str, Context]:
+def _profiles(tree: object, faults: Faults) -> dict[str, dict[str, object]]:
+    """The keys that each profile sets."""
     if tree is None:
         return {}
     if not isinstance(tree, Mapping):
         faults.note("profiles", f"expected names with context keys, not {describe.named(tree)}")
         return {}
-    return {str(name): _profile(keys, context, f"profiles.{name}", faults) for name, keys in tree.items()}
+    return {str(name): read_keys(Context, keys, f"profiles.{name}", faults) for name, keys in tree.items()}
 
 
-def _profile(keys: object, context: Context, path: str, faults: Faults) -> Context:
-    before = len(faults.found)
-    changes = read_keys(Context, keys, path, faults)
-    return _with(context, changes) if len(faults.found) == before else context
+def _preset_sources(explicit: Mapping[str, object], profiles: Mapping[str, Mapping[str, object]]) -> dict[str, str]:
+    """For each key that has its value from a preset, which one."""
+    sections = {"context": {}, **{f"profiles.{name}": changes for name, changes in profiles.items()}}
+    return {f"{path}.{key}": f"preset {preset}" for path, changes in sections.items() for key, preset in from_preset(explicit, changes).items()}

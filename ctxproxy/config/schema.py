@@ -25,6 +25,11 @@ Name: TypeAlias = Annotated[str, msgspec.Meta(min_length=1)]
 HeaderName: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")]
 """A token, as field names are (RFC 9110 §5.1)."""
 Whole: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
+SummarizerKind: TypeAlias = Annotated[
+    str,
+    msgspec.Meta(pattern=r"^(llm|extractive|off|[A-Za-z_][A-Za-z0-9_.]*:[A-Za-z_]\w*)$", examples=["extractive", "llm", "off", "module:function"]),
+]
+"""Who writes summaries: one of three, or a function of the user's own by its import path."""
 Encoding: TypeAlias = Literal["o200k_base", "cl100k_base"]
 
 
@@ -65,6 +70,13 @@ class UpstreamSettings(Section, frozen=True):
     routes: tuple[Route, ...] = ()
 
 
+class SessionProfile(Section, frozen=True):
+    """Other context keys for the sessions whose name matches."""
+
+    match: Name
+    profile: Name
+
+
 class Sessions(Section, frozen=True):
     """How requests are told apart and what is kept of them."""
 
@@ -75,6 +87,7 @@ class Sessions(Section, frozen=True):
     scope: Literal["credential", "shared"] = "credential"
     retention_days: Count | None = 30
     restore_turns: Count | Literal["all", "auto"] = "all"
+    profiles: tuple[SessionProfile, ...] = ()
 
 
 class Context(Policy, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -82,6 +95,20 @@ class Context(Policy, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     report_usage: Literal["upstream", "logical"] = "upstream"
     recall_tool: bool = False
+
+
+class Arm(Section, frozen=True):
+    """A profile or preset, and the percentage of sessions that get it."""
+
+    profile: Name
+    share: Annotated[float, msgspec.Meta(gt=0.0, le=100.0)]
+
+
+class Experiment(Section, frozen=True):
+    """Profiles compared side by side: each session belongs to one arm for good, chosen by a digest of its key and this name."""
+
+    name: str = ""
+    arms: tuple[Arm, ...] = ()
 
 
 class ModelEntry(Section, frozen=True):
@@ -95,7 +122,12 @@ class ModelEntry(Section, frozen=True):
 class Summarizer(SummarizerPolicy, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Who writes summaries, and how; None: as the request itself has it."""
 
-    kind: Literal["llm", "extractive", "off"] = "llm"
+    kind: SummarizerKind = "llm"
+
+    @property
+    def manner(self) -> Literal["llm", "extractive", "off"]:
+        """How plans are made with it: with a function of the user's as with a model."""
+        return "extractive" if self.kind == "extractive" else "off" if self.kind == "off" else "llm"
 
     def __repr__(self) -> str:
         return _masked_repr(self)
@@ -158,6 +190,7 @@ class Keys(Section, frozen=True):
     sessions: Sessions = Sessions()
     context: Context = Context()
     profiles: Mapping[str, Context] = MappingProxyType({})
+    experiment: Experiment = Experiment()
     models: tuple[ModelEntry, ...] = ()
     summarizer: Summarizer = Summarizer()
     recovery: Recovery = Recovery()
@@ -175,6 +208,8 @@ class Settings(Keys, frozen=True):
 
     origin: Path | None = None
     overrides: Mapping[str, object] = MappingProxyType({})
+    explicit: Mapping[str, object] = MappingProxyType({})
+    """The keys of `context` that were set anywhere: they stand under every preset, the others have that preset's default."""
 
     def __repr__(self) -> str:
         return f"Settings({as_tree(self)})"

@@ -66,6 +66,13 @@ def reserve_tokens(policy: Policy, window_tokens: int, max_output: int | None) -
     return min(wanted, window_tokens // 2)
 
 
+def reachable(budget: Budget, kept_tokens: int) -> int:
+    """Where compaction stops where so many tokens must stay whatever it does: the target's share of all else is not given up for them."""
+    if not 0 < kept_tokens < budget.limit:
+        return budget.target
+    return kept_tokens + budget.target * (budget.limit - kept_tokens) // budget.limit
+
+
 def tightened(old: Budget, prompt_tokens: int) -> Budget:
     """The budget with at most so many tokens for the whole prompt, all shares in proportion: what is tried after an overflow."""
     prompt = max(0, min(old.prompt_tokens, prompt_tokens))

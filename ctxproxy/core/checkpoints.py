@@ -9,11 +9,16 @@ from dataclasses import replace
 from ctxproxy.core import jsontext
 from ctxproxy.core.messages import Tip, read
 from ctxproxy.core.policy import Policy
-from ctxproxy.core.records import Checkpoint, FrozenEntry, Summary
-from ctxproxy.core.transcript import CountMessage, Entry, Transcript
+from ctxproxy.core.records import Checkpoint, FrozenEntry, LeftOut, Summary
+from ctxproxy.core.stages.base import REGISTRY
+from ctxproxy.core.transcript import CountMessage, Entry, Origin, Transcript, joined
 
 RESCUE = "rescue"
 """The action that marks a decision of the ladder: it stands even where the believed window says that more would fit."""
+BY_HAND = "by_hand"
+"""The same for one that somebody asked for."""
+LEFT_TIPS = 5000
+"""A decision remembers so many of the messages that left no trace, the newest; of older ones is told only that they are left out."""
 
 
 def variant_of(model: str, policy: Policy) -> str:
@@ -24,8 +29,23 @@ def variant_of(model: str, policy: Policy) -> str:
 
 def freeze(transcript: Transcript, tip: Tip, variant: str, now: float, *, wants: Tip, actions: Sequence[tuple[str, int]]) -> Checkpoint:
     """The decision that a history up to `tip` is sent as this transcript."""
-    entries = tuple(FrozenEntry(e.tip, None if e.origin == "original" else e.message.raw, e.tokens, e.stage, e.covers) for e in transcript.entries)
-    return Checkpoint(tip, variant, entries, now, wants, tuple(actions))
+    return Checkpoint(tip, variant, tuple(map(_frozen, transcript.entries)), now, wants, tuple(actions), _newest(transcript.left))
+
+
+def _frozen(entry: Entry) -> FrozenEntry:
+    raw = None if entry.origin == "original" else entry.message.raw
+    return FrozenEntry(entry.tip, raw, entry.tokens, entry.stage, entry.covers, entry.reason)
+
+
+def _newest(left: Sequence[LeftOut]) -> tuple[LeftOut, ...]:
+    """At most `LEFT_TIPS` of the messages, those that were left out last."""
+    kept: list[LeftOut] = []
+    room = LEFT_TIPS
+    for one in reversed(left):
+        if room > 0:
+            kept.append(replace(one, tips=one.tips[-room:]))
+            room -= len(one.tips)
+    return tuple(reversed(kept))
 
 
 def anchored(checkpoint: Checkpoint, tips: Sequence[Tip]) -> Checkpoint | None:
@@ -60,8 +80,8 @@ def is_void(checkpoint: Checkpoint, ready: Collection[Tip]) -> bool:
 
 
 def is_rescue(checkpoint: Checkpoint) -> bool:
-    """Whether a decision was made after an overflow."""
-    return any(name == RESCUE for name, _ in checkpoint.actions)
+    """Whether a decision was made after an overflow, or by hand."""
+    return any(name in (RESCUE, BY_HAND) for name, _ in checkpoint.actions)
 
 
 def is_expansion(checkpoint: Checkpoint) -> bool:
@@ -70,7 +90,16 @@ def is_expansion(checkpoint: Checkpoint) -> bool:
 
 
 def _holds(checkpoint: Checkpoint, forgotten: Collection[Tip]) -> bool:
-    return bool(forgotten) and any(entry.tip in forgotten or not set(forgotten).isdisjoint(entry.covers) for entry in checkpoint.entries)
+    """Whether one of its entries is such a message, or stands in for it, or may tell of it."""
+    if not forgotten:
+        return False
+    told = (one.tips for one in checkpoint.left if summarizes(one.stage))
+    return any(not set(forgotten).isdisjoint(tips) for tips in (*((e.tip, *e.covers) for e in checkpoint.entries), *told))
+
+
+def summarizes(stage: str) -> bool:
+    """Whether a text of the stage of this name tells of what it folds."""
+    return stage in REGISTRY and REGISTRY[stage].summarizes
 
 
 def replay(checkpoint: Checkpoint, base: Transcript, count: CountMessage) -> Transcript:
@@ -79,7 +108,7 @@ def replay(checkpoint: Checkpoint, base: Transcript, count: CountMessage) -> Tra
     if checkpoint.tip not in by_tip:
         return base
     front = tuple(_thawed(frozen, by_tip, count) for frozen in checkpoint.entries if frozen.raw is not None or frozen.tip in by_tip)
-    return Transcript((*front, *base.entries[by_tip[checkpoint.tip][0] + 1 :]))
+    return Transcript((*front, *base.entries[by_tip[checkpoint.tip][0] + 1 :]), joined((*checkpoint.left, *base.left)))
 
 
 def _thawed(frozen: FrozenEntry, by_tip: Mapping[Tip, tuple[int, Entry]], count: CountMessage) -> Entry:
@@ -87,4 +116,5 @@ def _thawed(frozen: FrozenEntry, by_tip: Mapping[Tip, tuple[int, Entry]], count:
         return by_tip[frozen.tip][1]
     message = read(frozen.raw)
     pinned = by_tip[frozen.tip][1].pinned if frozen.tip in by_tip else False
-    return Entry(message, count(message), frozen.tip, "edited" if frozen.tip else "inserted", frozen.stage, frozen.covers, pinned)
+    origin: Origin = "edited" if frozen.tip else "inserted"
+    return Entry(message, count(message), frozen.tip, origin, frozen.stage, frozen.covers, pinned, frozen.reason)

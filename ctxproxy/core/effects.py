@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from ctxproxy.core.messages import Tip
-from ctxproxy.core.records import Checkpoint, Manner, Pin, SessionKey, StoredMessage, Summary, WindowBelief
+from ctxproxy.core.records import NOTHING_SPENT, Checkpoint, Manner, Pin, SessionKey, Spent, StoredMessage, Summary, WindowBelief
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +22,8 @@ class OpenSession:
     profile: str = ""
     fixed_tokens: int = 0
     """`profile` and `fixed_tokens` are kept where `model` is given."""
+    recall: bool = False
+    """Kept where this makes the session."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,7 @@ class CountUse:
     tokens_in: int = 0
     tokens_sent: int = 0
     compactions: int = 0
+    spent: Spent = NOTHING_SPENT
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,14 +9,16 @@ from __future__ import annotations
 import heapq
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import chain
 from math import log
 from typing import NamedTuple
 
+from ctxproxy.core.flatten import flattened
 from ctxproxy.core.language import Language
+from ctxproxy.core.memo import Memo, no_memo
 from ctxproxy.core.messages import Message, text_of, tool_calls
-from ctxproxy.core.sentences import UNIT_CHARS, parted, units
+from ctxproxy.core.sentences import UNIT_CHARS, units
 
 CountText = Callable[[str], int]
 
@@ -47,12 +49,12 @@ never must only always prefer decided decision chose chosen agreed because inste
 remaining conclusion result budget deadline limit goal important remember
 """
 CUES = frozenset(CUE_WORDS.split())
-ROLE_FACTORS = {"user": 1.25, "assistant": 1.0, "tool": 0.5, "function": 0.5}
+ROLE_FACTORS = {"user": 1.1, "assistant": 1.0, "tool": 0.5, "function": 0.5}
 GOAL_FACTOR = 1.5
 """For the first user message: it states what all of this is for."""
 ASKING_FACTOR = 0.6
 ASKING = ("?", "？", "吗", "呢", "吗。", "呢。")
-CODE_FACTOR, NUMBER_FACTOR, NAME_FACTOR, HAN_FACTOR, CUE_FACTOR, STOP_FACTOR = 3.0, 2.0, 1.5, 0.15, 2.0, 0.1
+CODE_FACTOR, NUMBER_FACTOR, NAME_FACTOR, HAN_FACTOR, CUE_FACTOR, STOP_FACTOR = 4.0, 2.0, 1.5, 0.15, 2.0, 0.1
 """What a word counts beside a plain one: ids, paths and names of code; numbers; names; two neighbouring Chinese characters (most are no word)."""
 COVERED = 0.2
 """What a word still counts each time it is said again."""
@@ -67,19 +69,44 @@ LABELS: dict[Language, dict[str, str]] = {
 }
 
 
-class Piece(NamedTuple):
-    """A sentence: where it stands, whose it is, how much its speaker counts."""
+class Unit(NamedTuple):
+    """A sentence, line or field and the words in it."""
 
     text: str
+    words: frozenset[str]
+
+
+class Piece(NamedTuple):
+    """A unit in its place: where it stands, whose it is, how much its speaker counts."""
+
+    text: str
+    words: frozenset[str]
     message: int
     label: str
     factor: float
     prose: bool
 
 
-def extract(messages: Sequence[Message], max_tokens: int, count_text: CountText, language: Language) -> str:
-    """The best sentences of the messages in at most `max_tokens`, one line a speaker; "" if nothing of weight is there or fits."""
-    pieces = pieces_of(messages, language, _unit_chars(max_tokens))
+def extract(
+    messages: Sequence[Message],
+    max_tokens: int,
+    count_text: CountText,
+    language: Language,
+    known: Collection[str] = frozenset(),
+    memo: Memo = no_memo,
+) -> str:
+    """The best sentences of the messages, but those that are `known`, in at most `max_tokens`, one line a speaker; "" if none is of
+    weight or fits.
+    """
+    pieces = [piece for piece in pieces_of(messages, language, _unit_chars(max_tokens), memo) if piece.text not in known]
+    order = _ranked(pieces, max_tokens)
+    return _fitted([pieces[i] for i in order], order, max_tokens, count_text)
+
+
+def best_of(text: str, max_tokens: int, count_text: CountText) -> str:
+    """The best lines of a text that is no prose, JSON as plain lines, in at most `max_tokens`, in order."""
+    lines = dict.fromkeys(units(_readable(text), _unit_chars(max_tokens)))
+    pieces = [Piece(line, _words(line), 0, "", 1.0, prose=False) for line in lines]
     order = _ranked(pieces, max_tokens)
     return _fitted([pieces[i] for i in order], order, max_tokens, count_text)
 
@@ -89,7 +116,7 @@ def squeeze(text: str, max_tokens: int, count_text: CountText) -> str:
     if count_text(text) <= max_tokens:
         return text
     lines = [(number, sentence) for number, line in enumerate(text.splitlines()) for sentence in units(line, _unit_chars(max_tokens))]
-    pieces = [Piece(sentence, number, "", 1.0, prose=True) for number, sentence in lines]
+    pieces = [Piece(sentence, _words(sentence), number, "", 1.0, prose=True) for number, sentence in lines]
     order = _ranked(pieces, max_tokens)
     return _fitted([pieces[i] for i in order], order, max_tokens, count_text)
 
@@ -99,7 +126,7 @@ def _unit_chars(max_tokens: int) -> int:
     return min(UNIT_CHARS, max(MIN_UNIT_CHARS, max_tokens))
 
 
-def pieces_of(messages: Sequence[Message], language: Language, unit_chars: int) -> list[Piece]:
+def pieces_of(messages: Sequence[Message], language: Language, unit_chars: int, memo: Memo = no_memo) -> list[Piece]:
     """The sentences of all messages, calls in short form among them; small talk and repetitions left out."""
     labels = LABELS[language]
     names = {call.id: call.name for message in messages for call in tool_calls(message)}
@@ -109,16 +136,23 @@ def pieces_of(messages: Sequence[Message], language: Language, unit_chars: int) 
     for number, message in enumerate(messages):
         factor = ROLE_FACTORS.get(message.role, 1.0) * (GOAL_FACTOR if number == goal else 1.0)
         label, prose = _label(message, names, labels)
-        for sentence in (*units(_readable(text_of(message)), unit_chars), *_calls(message, labels)):
-            key = sentence.lower()
-            if key not in seen and key.strip(" .!?,~。！，？～") not in SMALL_TALK:
+        for unit in memo(f"units {language} {unit_chars}", message, lambda m=message: _units_of(m, labels, unit_chars)):  # type: ignore[misc]
+            key = unit.text.lower()
+            if key not in seen:
                 seen.add(key)
-                out.append(Piece(sentence, number, label, factor * (ASKING_FACTOR if sentence.endswith(ASKING) else 1.0), prose))
+                out.append(Piece(*unit, number, label, factor * (ASKING_FACTOR if key.endswith(ASKING) else 1.0), prose))
     return out
+
+
+def _units_of(message: Message, labels: dict[str, str], unit_chars: int) -> tuple[Unit, ...]:
+    """What a message says, small talk left out."""
+    texts = (*units(_readable(text_of(message)), unit_chars), *_calls(message, labels, unit_chars))
+    return tuple(Unit(text, _words(text)) for text in texts if text.lower().strip(" .!?,~。！，？～") not in SMALL_TALK)
 
 
 def _readable(text: str) -> str:
     """Without encoded data: it says nothing, and in slices it would look like words."""
+    text = flattened(text)
     return ENCODED.sub(" ", text) if any(len(word) > ENCODED_CHARS for word in text.split()) else text
 
 
@@ -129,21 +163,21 @@ def _label(message: Message, names: dict[str, str], labels: dict[str, str]) -> t
     return labels.get(message.role, ""), True
 
 
-def _calls(message: Message, labels: dict[str, str]) -> list[str]:
-    calls = (" ".join(f"{labels['call']}{call.name} {call.arguments}".split()) for call in tool_calls(message))
-    return [part for call in calls for part in parted(call, CALL_CHARS)]
+def _calls(message: Message, labels: dict[str, str], unit_chars: int) -> Iterator[str]:
+    for call in tool_calls(message):
+        yield from units(f"{labels['call']}{call.name} {_readable(call.arguments)}", min(unit_chars, CALL_CHARS))
 
 
-def _words(text: str) -> set[str]:
+def _words(text: str) -> frozenset[str]:
     """The words of a text with what sticks to them, paths and ids whole; of Chinese the single characters."""
     if text.isascii():
-        return set(text.translate(BLANKS).replace(". ", " ").replace(": ", " ").rstrip(".:").split())
-    return {*WORD.findall(text), *HAN.findall(text)}
+        return frozenset(text.translate(BLANKS).replace(". ", " ").replace(": ", " ").rstrip(".:").split())
+    return frozenset((*WORD.findall(text), *HAN.findall(text)))
 
 
 def _ranked(pieces: Sequence[Piece], max_tokens: int) -> list[int]:
     """The indexes of pieces in the order in which they are worth their cost, somewhat more than fit."""
-    bags = [_words(piece.text) for piece in pieces]
+    bags = [piece.words for piece in pieces]
     total = len(pieces) + 1
     times = Counter(chain.from_iterable(bags))
     weights = {word: log(total / (seen + 0.5)) * _class_factor(word.strip(EDGES)) for word, seen in times.items()}
@@ -159,7 +193,7 @@ def _ranked(pieces: Sequence[Piece], max_tokens: int) -> list[int]:
     return out
 
 
-def _greedy(bags: Sequence[set[str]], weights: dict[str, float], prices: Sequence[float]) -> Iterator[int]:
+def _greedy(bags: Sequence[frozenset[str]], weights: dict[str, float], prices: Sequence[float]) -> Iterator[int]:
     """The best next piece, again and again, each making its words count less. Lazy: a gain only falls as more is covered, so one
     that is still the best after recounting is the best of all."""
     heap = [(-sum(map(weights.__getitem__, bag)) / price, i) for i, (bag, price) in enumerate(zip(bags, prices, strict=True))]
@@ -211,7 +245,7 @@ def _fitted(chosen: Sequence[Piece], order: Sequence[int], max_tokens: int, coun
 def _rendered(placed: Sequence[tuple[int, Piece]]) -> str:
     """One line for each speaker; what was left out between two sentences is shown as "…", lines of a result stay lines."""
     out: list[str] = []
-    before, last = -2, Piece("", -1, "", 0.0, prose=True)
+    before, last = -2, Piece("", frozenset(), -1, "", 0.0, prose=True)
     for at, piece in placed:
         if piece.message != last.message and (piece.label != last.label or not piece.prose or not piece.label):
             out.append(("\n" if out else "") + piece.label)

@@ -14,20 +14,26 @@ from ctxproxy.core.transcript import Fold, Span, Transcript, protected
 class Folder:
     """Folds of one transcript; what must stay and whether the client's roles alternate is looked up once."""
 
-    def __init__(self, transcript: Transcript, language: Language) -> None:
+    def __init__(self, transcript: Transcript, language: Language, reason: str = "") -> None:
+        self.reason = reason
         self.entries = transcript.entries
         self.transcript = transcript
-        self.language = language
         self.kept = protected(transcript)
         self.user_first = bool(self.entries) and self.entries[0].message.role == "user"
         self.alternates = pairing.alternates(entry.message for entry in transcript.entries)
+        self.answer = pairing.acknowledgement(language)
+        self.question = make({"role": "user", "content": markers.acknowledgement(language)})
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget the folds made so far."""
         self.starts: dict[int, Fold] = {}
         self.ends: dict[int, Fold] = {}
 
     def turn(self, turn: Span) -> Iterator[Fold]:
         """One fold for the whole turn, or, if something in it must stay, folds for all but its first message and that."""
         if self.kept.isdisjoint(range(*turn)):
-            yield Fold(turn)
+            yield Fold(turn, reason=self.reason)
         else:
             yield from self.body(turn)
 
@@ -63,10 +69,10 @@ class Folder:
         before, after = self._role_before(span.start), self._role_after(span.end)
         by: tuple[Message, ...] = ()
         if self.alternates and before == after == "user":
-            by = (pairing.acknowledgement(self.language),)
+            by = (self.answer,)
         elif after == "assistant" and ((before == "assistant" and self.alternates) or (not before and self.user_first)):
-            by = (make({"role": "user", "content": markers.acknowledgement(self.language)}),)
-        fold = Fold(span, by)
+            by = (self.question,)
+        fold = Fold(span, by, self.reason)
         self.starts[span.start] = self.ends[span.end] = fold
         return fold
 

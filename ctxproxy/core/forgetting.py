@@ -8,7 +8,8 @@ from itertools import accumulate
 from ctxproxy.core.folding import Folder
 from ctxproxy.core.language import language_of
 from ctxproxy.core.messages import Message, Tip
-from ctxproxy.core.transcript import CountMessage, Entry, Span, Transcript
+from ctxproxy.core.records import LeftOut
+from ctxproxy.core.transcript import CountMessage, Entry, Span, Transcript, joined
 
 STAGE = "forget"
 """What inserted entries name as their stage."""
@@ -28,11 +29,13 @@ def without(whole: Transcript, gone: Collection[Tip], count: CountMessage) -> Tr
     folder = Folder(whole, language_of([entry.message for entry in whole.entries]))
     out: list[Entry] = []
     at = 0
-    for run in _runs(whole, gone):
+    spans = _runs(whole, gone)
+    for run in spans:
         gap = folder.fold(run).by
         out += (*whole.entries[at : run.start], *(Entry(m, count(m), origin="inserted", stage=STAGE) for m in gap))
         at = run.end
-    return Transcript((*out, *whole.entries[at:]))
+    tips = tuple(entry.tip for span in spans for entry in whole.entries[span.start : span.end])
+    return Transcript((*out, *whole.entries[at:]), joined((*whole.left, LeftOut(tips, STAGE, "forgotten or expired, with its group"))))
 
 
 def _runs(whole: Transcript, gone: Collection[Tip]) -> list[Span]:

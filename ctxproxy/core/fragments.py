@@ -142,8 +142,13 @@ class Call:
 
     def _take_name(self, name: str) -> None:
         """A name may be repeated, or come in pieces as long as there are no arguments."""
-        if name != self.name and not any(self._input):
+        if name != self.name and not self.has_arguments:
             self.name += name
+
+    @property
+    def has_arguments(self) -> bool:
+        """Some of them have come: its name is whole."""
+        return any(self._input)
 
     @property
     def has_all_arguments(self) -> bool:
@@ -170,8 +175,8 @@ class Calls:
         self._by_index: dict[int, Call] = {}
         self._by_id: dict[str, Call] = {}
 
-    def feed(self, fragment: dict[str, Any]) -> None:
-        """Take in one element of a delta's `tool_calls`."""
+    def feed(self, fragment: dict[str, Any]) -> Call:
+        """Take in one element of a delta's `tool_calls`; gives the call that it belongs to."""
         index = fragment["index"] if type(fragment.get("index")) is int else None
         call = self._goes_on(fragment, index)
         if call is None:
@@ -183,6 +188,7 @@ class Calls:
         if _id(fragment):
             self._by_id[_id(fragment)] = call
         call.feed(fragment)
+        return call
 
     def built(self) -> list[dict[str, Any]]:
         """The calls, in the order in which they began."""

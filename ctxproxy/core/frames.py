@@ -24,6 +24,10 @@ class Background(NamedTuple):
     """What the user said."""
     rules: tuple[str, ...] = ()
     pins: tuple[str, ...] = ()
+    passages: str = ""
+    """What says most of all that was said, in order."""
+    values: tuple[str, ...] = ()
+    """Exact values that stand nowhere else."""
 
 
 class Wording(NamedTuple):
@@ -33,6 +37,8 @@ class Wording(NamedTuple):
     words: str
     rules: str
     pins: str
+    passages: str
+    values: str
     acknowledgement: str
     steps: str
 
@@ -43,6 +49,8 @@ WORDINGS: dict[Language, Wording] = {
         words="Earlier user messages, word for word:",
         rules="Rules and limits in force, word for word:",
         pins="Pinned texts, word for word:",
+        passages="Passages from the earlier conversation, word for word:",
+        values="Exact values:",
         acknowledgement="Understood. The background is noted.",
         steps="[Background: earlier steps on this request are part of the summary above]",
     ),
@@ -51,6 +59,8 @@ WORDINGS: dict[Language, Wording] = {
         words="用户此前的原话：",
         rules="仍然有效的规则与限制（原文）：",
         pins="固定保留的原文：",
+        passages="此前对话的原文片段：",
+        values="精确值：",
         acknowledgement="好的，背景已了解。",
         steps="【背景：此请求的先前步骤见上方摘要】",
     ),
@@ -58,6 +68,7 @@ WORDINGS: dict[Language, Wording] = {
 CUT: dict[Language, str] = {language: wording.cut for language, wording in PROMPT_WORDINGS.items()}
 CARRIED_CHARS = 400
 """Of arguments and results of a group that carries a frame."""
+BETWEEN_VALUES = "; "
 TITLES = tuple(wording.title for wording in WORDINGS.values())
 
 
@@ -67,11 +78,16 @@ def frame_text(background: Background, language: Language) -> str:
     parts = [wording.title, without_frames(background.summary)]
     for heading, items in ((wording.words, background.words), (wording.rules, background.rules), (wording.pins, background.pins)):
         if items:
-            parts += [heading, *(_item(item) for item in items)]
+            parts += [heading, *map(item, items)]
+    if background.passages:
+        parts += [wording.passages, background.passages]
+    if background.values:
+        parts += [f"{wording.values} {BETWEEN_VALUES.join(background.values)}"]
     return "\n".join(part for part in parts if part)
 
 
-def _item(text: str) -> str:
+def item(text: str) -> str:
+    """A text as an entry of a list, further lines moved in."""
     return "- " + "\n  ".join(text.strip().splitlines())
 
 
@@ -124,20 +140,31 @@ def is_filler(message: Message) -> bool:
     return any(text in (w.acknowledgement, w.steps, markers.acknowledgement(language)) for language, w in WORDINGS.items())
 
 
+def language_of_frame(text: str) -> Language:
+    """In which language our own words in a frame are."""
+    return next((language for language, wording in WORDINGS.items() if text.startswith(wording.title)), "en")
+
+
 def parse(text: str) -> Background | None:
     """The parts of a frame's text; None if it is none."""
     wording = next((wording for wording in WORDINGS.values() if text.startswith(wording.title)), None)
     if wording is None:
         return None
-    sections: dict[str, list[str]] = {"": [], wording.words: [], wording.rules: [], wording.pins: []}
+    sections: dict[str, list[str]] = {"": [], wording.words: [], wording.rules: [], wording.pins: [], wording.passages: []}
     at = ""
-    for line in text[len(wording.title) :].lstrip("\n").split("\n"):
+    values: tuple[str, ...] = ()
+    *lines, last = text[len(wording.title) :].lstrip("\n").split("\n")
+    if last.startswith(wording.values):
+        values = tuple(last[len(wording.values) :].strip().split(BETWEEN_VALUES))
+    else:
+        lines.append(last)
+    for line in lines:
         if line in sections and line:
             at = line
         else:
             sections[at].append(line)
-    items = {heading: tuple(_items(lines)) for heading, lines in sections.items() if heading}
-    return Background("\n".join(sections[""]), items[wording.words], items[wording.rules], items[wording.pins])
+    words, rules, pins = (tuple(_items(sections[heading])) for heading in (wording.words, wording.rules, wording.pins))
+    return Background("\n".join(sections[""]), words, rules, pins, "\n".join(sections[wording.passages]), values)
 
 
 def _items(lines: list[str]) -> list[str]:

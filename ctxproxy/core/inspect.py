@@ -1,37 +1,66 @@
-"""What a plan says of each message: the answer to "what would be sent, and why does it stand so?"."""
+"""A plan as the admin API shows it: the answer to "what would be sent, what would not, and why?"."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Literal, TypeAlias
+from collections.abc import Mapping
 
-from ctxproxy.core.messages import Message, Tip
+from ctxproxy.core.fates import Fate, fates, whys
+from ctxproxy.core.messages import Message
 from ctxproxy.core.plan import Plan
-from ctxproxy.core.stages.base import REGISTRY, marker_of
+from ctxproxy.core.situation import Situation
+from ctxproxy.core.stages.base import marker_of
 from ctxproxy.core.transcript import Entry
 
-MessageState: TypeAlias = Literal["sent", "compacted", "summarized", "dropped"]
+
+def plan_report(s: Situation, plan: Plan) -> dict[str, object]:
+    """A plan in figures, with every entry that it sends and what became of every message of the history.
+
+    The tokens of `history` after the plan and those of the inserted entries are together the history part of what is sent.
+    """
+    leading = [leading_entry(message, s.count(message)) for message in s.leading]
+    entries = [view_entry(entry, why) for entry, why in zip(plan.transcript.entries, whys(s, plan), strict=True)]
+    return {
+        "changed": plan.changed,
+        "fits": plan.fits,
+        "tokens_in": plan.tokens_in,
+        "tokens_sent": plan.tokens_sent,
+        "budget": budget_report(plan),
+        "actions": actions_report(plan),
+        "failed": list(plan.failed),
+        "messages": [*leading, *entries],
+        "history": [fate_shown(fate, len(leading)) for fate in fates(s, plan)],
+    }
 
 
-def states(plan: Plan, tips: Sequence[Tip]) -> dict[Tip, MessageState]:
-    """For each message of a history, what the plan does with it."""
-    found: dict[Tip, MessageState] = {}
-    for entry in plan.transcript.entries:
-        if entry.tip:
-            found[entry.tip] = "sent" if entry.origin == "original" else "compacted"
-        for tip in entry.covers:
-            found[tip] = "summarized" if entry.stage == "summarize" else "dropped"
-    return {tip: found.get(tip, "dropped") for tip in tips}
+def actions_report(plan: Plan) -> list[dict[str, object]]:
+    """The stages that act now, with their edits and the tokens saved; what marks a rescue edits nothing itself."""
+    saved = [0] * (len(plan.actions) - len(plan.saved)) + [tokens for _, tokens in plan.saved]
+    return [{"stage": name, "edits": edits, "saved_tokens": tokens} for (name, edits), tokens in zip(plan.actions, saved, strict=True)]
 
 
-def view_entry(entry: Entry) -> dict[str, object]:
-    """An entry of the prompt as the admin API shows it."""
+def fate_shown(fate: Fate, leading: int) -> dict[str, object]:
+    """What became of a message; `stands_in` is an index of the report's `messages`, behind the leading ones."""
+    return {
+        "tip": fate.tip,
+        "role": fate.role,
+        "state": fate.state,
+        "stage": fate.stage or None,
+        "why": fate.why,
+        "tokens_before": fate.tokens_before,
+        "tokens_after": fate.tokens_after,
+        "stands_in": None if fate.entry is None else leading + fate.entry,
+    }
+
+
+def view_entry(entry: Entry, why: str) -> dict[str, object]:
+    """An entry of the prompt."""
     shown: dict[str, object] = {
         "tip": entry.tip or None,
         "message": dict(entry.message.fields),
         "tokens": entry.tokens,
         "origin": entry.origin,
-        "why": reason(entry),
+        "stage": entry.stage or None,
+        "why": why,
     }
     if entry.origin == "edited":
         shown["marker"] = marker_of(entry.tip)
@@ -41,37 +70,14 @@ def view_entry(entry: Entry) -> dict[str, object]:
 
 
 def leading_entry(message: Message, tokens: int) -> dict[str, object]:
-    """A leading system message as the admin API shows it."""
+    """A leading system message."""
     return {
         "tip": None,
         "message": dict(message.fields),
         "tokens": tokens,
         "origin": "original",
+        "stage": None,
         "why": "leading system message: always sent as it is",
-    }
-
-
-def reason(entry: Entry) -> str:
-    """Why an entry stands as it does, in words."""
-    if entry.origin == "original":
-        return "pinned: sent as it is" if entry.pinned else "sent as it is"
-    loss = REGISTRY[entry.stage].loss if entry.stage in REGISTRY else "lossy"
-    if entry.origin == "edited":
-        return f"shortened by {entry.stage} ({loss}); the original is kept"
-    return f"inserted by {entry.stage} in place of {len(entry.covers)} messages" if entry.covers else f"inserted by {entry.stage}"
-
-
-def plan_report(plan: Plan, leading: Sequence[dict[str, object]] = ()) -> dict[str, object]:
-    """A plan in figures, with every message that it sends; `leading` are the entries of the system messages at its front."""
-    return {
-        "changed": plan.changed,
-        "fits": plan.fits,
-        "tokens_in": plan.tokens_in,
-        "tokens_sent": plan.tokens_sent,
-        "budget": budget_report(plan),
-        "actions": [{"stage": name, "edits": edits} for name, edits in plan.actions],
-        "failed": list(plan.failed),
-        "messages": [*leading, *(view_entry(entry) for entry in plan.transcript.entries)],
     }
 
 

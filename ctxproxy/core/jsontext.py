@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -43,6 +43,14 @@ def canonical(value: Any) -> bytes:
     return json.dumps(value, sort_keys=True, separators=(",", ":")).encode("ascii")
 
 
+def object_of(texts: Mapping[str, bytes]) -> bytes:
+    """The JSON object with these keys and the exact texts of their values, in order."""
+    pieces = []
+    for key, text in texts.items():
+        pieces += [b",", encode(key), b":", text]
+    return b"".join([b"{", *pieces[1:], b"}"])
+
+
 def members(raw: bytes | msgspec.Raw) -> dict[str, msgspec.Raw]:
     """The exact text of each value of a JSON object by key, in order, the last of equal keys; raises ValueError if it is no object.
 
@@ -51,7 +59,8 @@ def members(raw: bytes | msgspec.Raw) -> dict[str, msgspec.Raw]:
     try:
         return _MEMBERS.decode(raw)
     except _REFUSED:
-        return {key: msgspec.Raw(text.encode()) for key, text in _slices(_text(raw), "{", "}")}
+        text = _text(raw)
+        return {key: msgspec.Raw(text[start:end].encode()) for key, start, end in spans(text)}
 
 
 def items(raw: bytes | msgspec.Raw) -> list[msgspec.Raw]:
@@ -59,7 +68,18 @@ def items(raw: bytes | msgspec.Raw) -> list[msgspec.Raw]:
     try:
         return _ITEMS.decode(raw)
     except _REFUSED:
-        return [msgspec.Raw(text.encode()) for _, text in _slices(_text(raw), "[", "]")]
+        text = _text(raw)
+        return [msgspec.Raw(text[start:end].encode()) for _, start, end in _spans(text, "[", "]")]
+
+
+def spans(text: str) -> Iterator[tuple[str, int, int]]:
+    """Key, start and end of each value of the one object that a text holds; raises ValueError where it is none."""
+    return _spans(text, "{", "}")
+
+
+def item_spans(text: str) -> Iterator[tuple[int, int]]:
+    """Start and end of each element of the one array that a text holds; raises ValueError where it is none."""
+    return ((start, end) for _, start, end in _spans(text, "[", "]"))
 
 
 def _text(raw: bytes | msgspec.Raw) -> str:
@@ -67,8 +87,8 @@ def _text(raw: bytes | msgspec.Raw) -> str:
     return bytes(raw).decode("utf-8-sig")
 
 
-def _slices(text: str, opening: str, closing: str) -> Iterator[tuple[str, str]]:
-    """Key ("" in an array) and exact text of each value of the one object or array that a text holds."""
+def _spans(text: str, opening: str, closing: str) -> Iterator[tuple[str, int, int]]:
+    """Key ("" in an array), start and end of each value of the one object or array that a text holds."""
     at = _expect(text, _past_blanks(text, 0), opening)
     more = text[at : at + 1] != closing
     while more:
@@ -76,7 +96,7 @@ def _slices(text: str, opening: str, closing: str) -> Iterator[tuple[str, str]]:
         if opening == "{":
             key, at = _key(text, at)
         end = _end_of_value(text, at)
-        yield key, text[at:end]
+        yield key, at, end
         at = _past_blanks(text, end)
         more = text[at : at + 1] != closing
         if more:

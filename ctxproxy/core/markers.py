@@ -61,6 +61,18 @@ def acknowledgement(language: Language) -> str:
     return "[此前的部分对话已省略]" if language == "zh" else "[part of the earlier conversation omitted]"
 
 
+def turns_compacted(turns: int, language: Language) -> str:
+    """The line above what stands for so many turns at the start of a user message."""
+    if language == "zh":
+        return f"【背景：此前 {turns} 轮对话的摘要，并非新的请求】"
+    return f"[Background: {turns} earlier turns in short, not a new request]"
+
+
+def end_of_background(language: Language) -> str:
+    """The line between that and the message as it was said."""
+    return "【背景到此为止，以下为消息原文】" if language == "zh" else "[End of the background; the message itself:]"
+
+
 def unanswered(language: Language) -> str:
     """The result of a call that never got one."""
     return "[此调用没有结果]" if language == "zh" else "[no result: the call was interrupted]"
@@ -77,6 +89,11 @@ def topic_of_result(call: ToolCall | None, language: Language) -> str:
     if language == "zh":
         return f"{what} 的结果" if what else "工具结果"
     return f"result of {what}" if what else "tool result"
+
+
+def truncated_topic(call: ToolCall | None, chars: int, language: Language) -> str:
+    """The topic of a result of which head and tail are left, with its own length."""
+    return topic_of_result(call, language) + (f"，原文共 {chars} 个字符" if language == "zh" else f", {chars} characters in full")
 
 
 def superseded_topic(call: ToolCall | None, language: Language) -> str:
@@ -98,6 +115,11 @@ def topic_of_text(message: Message, language: Language) -> str:
     start = clip(CLAUSE_END.split(words, maxsplit=1)[0])
     quoted = f" “{start}…”" if start else ""
     return f"较早的{who}消息{quoted}" if language == "zh" else f"earlier {who} message{quoted}"
+
+
+def topic_of_argument(chars: int, language: Language) -> str:
+    """How long a text was in the arguments of a call."""
+    return f"{chars} 个字符的参数" if language == "zh" else f"argument of {chars} characters"
 
 
 def topic_of_media(part: Mapping[str, Any], language: Language) -> str:

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from ctxproxy.core import markers
 from ctxproxy.core.language import Language
 from ctxproxy.core.messages import SYSTEM_ROLES, Message, make, text_of, tool_calls
-from ctxproxy.core.transcript import violations
+from ctxproxy.core.transcript import CountMessage, Entry, Transcript, violations
 
 Position = int
 
@@ -72,6 +73,22 @@ def _answers(message: Message, at: Position, waiting: _Results, language: Langua
 def alternates(messages: Iterable[Message]) -> bool:
     """Whether no two user and no two assistant messages stand side by side; system messages do not count, results part."""
     return not any(True for _ in _clashes(messages))
+
+
+def in_turn(before: Transcript, after: Transcript, stage: str, count: CountMessage, language: Language) -> Transcript:
+    """A rewritten transcript with a word of ours wherever two messages of a role would meet, if none did before: each edit looks at its own
+    neighbours only.
+    """
+    clashes = set(_clashes(entry.message for entry in after.entries))
+    if not clashes or not alternates(entry.message for entry in before.entries):
+        return after
+    out: list[Entry] = []
+    for at, entry in enumerate(after.entries):
+        if at in clashes:
+            word = acknowledgement(language) if entry.message.role == "user" else make({"role": "user", "content": markers.acknowledgement(language)})
+            out.append(Entry(word, count(word), origin="inserted", stage=stage))
+        out.append(entry)
+    return replace(after, entries=tuple(out))
 
 
 def acknowledgement(language: Language) -> Message:

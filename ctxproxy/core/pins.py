@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from ctxproxy.core.frames import Background, acknowledgement, frame_text, parse, said
 from ctxproxy.core.language import Language
@@ -20,7 +21,8 @@ def with_pins(transcript: Transcript, pins: Sequence[str], count: CountMessage, 
         return transcript
     before_user = bool(transcript.entries) and transcript.entries[0].message.role == "user"
     messages = _frame(missing, language)[: 1 + before_user]
-    return Transcript((*(Entry(m, count(m), origin="inserted", stage=STAGE) for m in messages), *transcript.entries))
+    frame = (Entry(m, count(m), origin="inserted", stage=STAGE, reason="pinned texts that no other entry holds") for m in messages)
+    return replace(transcript, entries=(*frame, *transcript.entries))
 
 
 def missing_pins(messages: Sequence[Message], pins: Sequence[str]) -> tuple[str, ...]:

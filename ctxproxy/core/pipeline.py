@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ctxproxy.core.messages import Message, Tip
+from ctxproxy.core.pairing import in_turn
 from ctxproxy.core.stages.base import Context, Stage
 from ctxproxy.core.transcript import CountMessage, Edit, Fold, Replace, Span, Transcript, apply
 from ctxproxy.errors import InvalidEdit
@@ -42,16 +43,24 @@ def run(transcript: Transcript, stages: Sequence[Stage], context: Context) -> Ou
             if transcript.tokens <= context.target and not due:
                 continue
             edits = _accepted(stage, transcript, context, count, due=due)
-            after = apply(transcript, edits, stage.name, count) if edits else transcript
+            after = in_turn(transcript, apply(transcript, edits, stage.name, count), stage.name, count, context.language) if edits else transcript
         except Exception:  # noqa: BLE001  a stage may be a user's plug-in; whatever is wrong with it must not cost the request
             failed.append(stage.name)
             continue
-        if edits:
+        if after is not transcript and after.tokens <= transcript.tokens:
             actions.append((stage.name, len(edits)))
             saved.append((stage.name, transcript.tokens - after.tokens))
             wants = next((edit.wants for edit in edits if isinstance(edit, Fold) and edit.wants), wants)
             transcript = after
     return Outcome(transcript, tuple(actions), tuple(saved), wants, tuple(failed))
+
+
+def is_due(stage: Stage, transcript: Transcript, context: Context) -> bool:
+    """Whether a stage has to act however short the prompt is; one that fails at the question has not: what it fails at next is noted."""
+    try:
+        return stage.due(transcript, context)
+    except Exception:  # noqa: BLE001  as in `run`
+        return False
 
 
 def _remembered(count: CountMessage) -> CountMessage:
@@ -68,9 +77,9 @@ def _remembered(count: CountMessage) -> CountMessage:
 
 
 def _accepted(stage: Stage, transcript: Transcript, context: Context, count: CountMessage, *, due: bool) -> list[Edit]:
-    """A stage's edits that gain something: all where it is due, else up to the one that meets the target."""
+    """A stage's edits that gain something: all where it is due or thorough, else up to the one that meets the target."""
     basket = _Basket()
-    need = transcript.tokens if due else transcript.tokens - context.target
+    need = transcript.tokens if due or stage.thorough else transcript.tokens - context.target
     for edit in stage.propose(transcript, context):
         span = Span(edit.at, edit.at + 1) if isinstance(edit, Replace) else edit.span
         if not 0 <= span.start < span.end <= len(transcript.entries):

@@ -6,53 +6,25 @@ when those gain too little or the prompt is nearly full, the lossy ones. The res
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 from ctxproxy.core.budget import Budget
-from ctxproxy.core.checkpoints import freeze, is_expansion, is_rescue, replay, resume
-from ctxproxy.core.forgetting import expired, without
-from ctxproxy.core.language import language_of
+from ctxproxy.core.checkpoints import BY_HAND, freeze, is_expansion, is_rescue, replay, resume
+from ctxproxy.core.costs import trigger, worth_it
+from ctxproxy.core.kept_texts import narrowed, rules_room, with_kept
 from ctxproxy.core.messages import Message, Tip
 from ctxproxy.core.pairing import repair
-from ctxproxy.core.pins import pins_tokens, with_pins
-from ctxproxy.core.pipeline import Outcome, run
-from ctxproxy.core.policy import Policy
-from ctxproxy.core.presets import in_order, stages_of
-from ctxproxy.core.records import Checkpoint, Summary
-from ctxproxy.core.sessions import Reconciled
-from ctxproxy.core.stages.base import REGISTRY, Context, Stage
-from ctxproxy.core.stages.summarize import Summarize
-from ctxproxy.core.transcript import CountMessage, Entry, Transcript
+from ctxproxy.core.pins import with_pins
+from ctxproxy.core.pipeline import Outcome, is_due, run
+from ctxproxy.core.presets import in_order, is_patient, stages_of
+from ctxproxy.core.records import Checkpoint
+from ctxproxy.core.situation import Situation, base_transcript, context_of, gone_tips
+from ctxproxy.core.stages.base import Context, Stage
+from ctxproxy.core.transcript import Transcript
 
 LAST_RESORTS = frozenset({"drop_oldest", "shrink_newest"})
 """Stages that run only while the prompt is over its budget: what they take out, nothing stands for."""
-
-
-@dataclass(frozen=True, slots=True)
-class Situation:
-    """All that a plan depends on; sizes in tokens as the upstream counts them."""
-
-    leading: tuple[Message, ...]
-    reconciled: Reconciled
-    counts: tuple[int, ...]
-    """One per message of the history."""
-    budget: Budget
-    """Its fixed part holds the leading messages, tools and response format."""
-    policy: Policy
-    variant: str
-    count: CountMessage
-    count_text: Callable[[str], int]
-    now: float
-    since: float
-    """When the conversation began, as far as is known."""
-    checkpoints: Collection[Checkpoint] = ()
-    summaries: Sequence[Summary] = ()
-    pins: Sequence[str] = ()
-    forgotten: frozenset[Tip] = frozenset()
-    summarizer: Literal["llm", "extractive", "off"] = "llm"
-    summary_max_tokens: int = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +41,8 @@ class Plan:
     tokens_sent: int
     budget: Budget
     actions: tuple[tuple[str, int], ...] = ()
+    saved: tuple[tuple[str, int], ...] = ()
+    """Tokens that each of them saved, but for marks at the front."""
     failed: tuple[str, ...] = ()
     """Stages that failed and were left out."""
     checkpoint: Checkpoint | None = None
@@ -79,22 +53,6 @@ class Plan:
     @property
     def fits(self) -> bool:
         return self.transcript.tokens <= self.budget.limit
-
-
-def base_transcript(s: Situation) -> Transcript:
-    """The history as it stands in the log, without what is to be forgotten (whole groups, so that no call loses its result)."""
-    entries = tuple(
-        Entry(message, tokens, tip, pinned=message.directives.pin)
-        for message, tokens, tip in zip(s.reconciled.history, s.counts, s.reconciled.tips, strict=True)
-    )
-    whole = Transcript(entries)
-    gone = gone_tips(s)
-    return whole if gone.isdisjoint(s.reconciled.tips) else without(whole, gone, s.count)
-
-
-def gone_tips(s: Situation) -> frozenset[Tip]:
-    """The messages that are never sent: what somebody had forgotten, and what the client let expire."""
-    return s.forgotten | expired(s.reconciled.history, s.reconciled.tips)
 
 
 def plan(s: Situation) -> Plan:
@@ -116,30 +74,26 @@ def _planned(s: Situation, base: Transcript, checkpoint: Checkpoint | None) -> P
     current = replay(checkpoint, base, s.count) if checkpoint else base
     due = _due(s, current)
     repeated = checkpoint is not None and checkpoint.tip == s.reconciled.tip and current.tokens <= s.budget.limit
-    if repeated or (current.tokens <= _trigger(s, checkpoint) and not due):
+    if repeated or (current.tokens < trigger(s, checkpoint) and not due):
         return _as_is(s, base, current)
     outcome = _compacted(s, current)
-    if outcome.transcript is current or not _worth_it(s, current, outcome.transcript, due=due):
+    if outcome.transcript is current or not (due or worth_it(s, current, outcome)):
         return replace(_as_is(s, base, current), failed=outcome.failed)
     return decided(s, base, outcome)
 
 
 def _due(s: Situation, transcript: Transcript) -> bool:
     """Whether something has to be done however short the prompt is: too many turns, or a stage's own rule."""
-    return _over_turns(s, transcript) or any(stage.due(transcript, context_of(s, transcript)) for stage in stages_of(s.policy))
+    stages = stages_of(s.policy)
+    if _over_turns(s, transcript, stages):
+        return True
+    ruled = [stage for stage in stages if type(stage).due is not Stage.due]
+    context = context_of(s, transcript) if ruled else None  # it reads all texts: not for nothing
+    return context is not None and any(is_due(stage, transcript, context) for stage in ruled)
 
 
-def _over_turns(s: Situation, transcript: Transcript) -> bool:
-    return s.policy.max_turns is not None and len(transcript.turns) > s.policy.max_turns
-
-
-def _trigger(s: Situation, checkpoint: Checkpoint | None) -> int:
-    """Where a prompt is compacted: after a decision of reversible stages only, not before it is to be summarized, or the cache would
-    be broken again for the little that has grown old since.
-    """
-    names = [name for name, _ in checkpoint.actions] if checkpoint else []
-    reversible = bool(names) and all(name in REGISTRY and REGISTRY[name].loss == "reversible" for name in names)
-    return s.budget.summarize if reversible else s.budget.trigger
+def _over_turns(s: Situation, transcript: Transcript, stages: Sequence[Stage]) -> bool:
+    return s.policy.max_turns is not None and len(transcript.turns) > s.policy.max_turns and not any(stage.limits_turns for stage in stages)
 
 
 def _as_is(s: Situation, base: Transcript, current: Transcript) -> Plan:
@@ -156,20 +110,30 @@ def _size(s: Situation, history_tokens: int) -> int:
     return s.budget.fixed + history_tokens
 
 
-def _worth_it(s: Situation, before: Transcript, after: Transcript, *, due: bool) -> bool:
-    """Whether a change gains enough for the cache that it breaks (002-S3); what must fit or was asked for always is."""
-    return due or before.tokens > s.budget.limit or before.tokens - after.tokens >= s.policy.min_gain * s.budget.limit
-
-
 def _compacted(s: Situation, current: Transcript) -> Outcome:
     context, stages = context_of(s, current), stages_of(s.policy)
-    return with_all_pins(current, _outcome(s, current, stages, context), context)
+    if is_patient(s.policy) and current.tokens < s.budget.summarize and not _due(s, current):
+        return _mild_only(s, current, stages, context)
+    return _thoroughly(s, current, stages, context)
+
+
+def _thoroughly(s: Situation, current: Transcript, stages: Sequence[Stage], context: Context) -> Outcome:
+    room = rules_room(s.policy, s.budget.limit)
+    return with_kept(current, context, room, lambda transcript, told: _outcome(s, transcript, stages, told))
+
+
+def _mild_only(s: Situation, current: Transcript, stages: Sequence[Stage], context: Context) -> Outcome:
+    """Reversible stages alone, if they gain enough: they touch no rule, and a pin that they took out is put back."""
+    outcome = run(current, [stage for stage in _mild(stages) if stage.loss == "reversible"], context)
+    done = with_pins(outcome.transcript, context.pins, context.count, context.language)
+    gained = current.tokens - done.tokens
+    return replace(outcome, transcript=done) if gained >= max(s.policy.min_gain * s.budget.limit, 1) else Outcome(current, failed=outcome.failed)
 
 
 def _outcome(s: Situation, current: Transcript, stages: Sequence[Stage], context: Context) -> Outcome:
-    if any(stage.due(current, context) for stage in stages):
-        return run(current, stages, context)
-    if not _over_turns(s, current):
+    if any(is_due(stage, current, context) for stage in stages):
+        return run(current, stages, context) if in_order(s.policy) else _enough_to_fit(run(current, _mild(stages), context), stages, context)
+    if not _over_turns(s, current, stages):
         return _to_target(s, current, stages, context)
     outcome = _fewer_turns(s, current, stages, context)
     if outcome.transcript.tokens > context.limit:
@@ -182,17 +146,24 @@ def _to_target(s: Situation, current: Transcript, stages: Sequence[Stage], conte
 
 
 def _mild_first(s: Situation, current: Transcript, stages: Sequence[Stage], context: Context) -> Outcome:
-    first = run(current, [stage for stage in stages if stage.loss == "reversible" and stage.name not in LAST_RESORTS], context)
+    mild = _mild(stages)
+    first = run(current, [stage for stage in mild if stage.loss == "reversible"], context)
     gained = current.tokens - first.transcript.tokens
-    worth = s.policy.min_gain * s.budget.limit
-    held = s.budget.limit - context.limit
+    worth, held = s.policy.min_gain * s.budget.limit, s.budget.limit - context.limit
     if gained >= max(worth, 1) and first.transcript.tokens + held <= s.budget.summarize - worth:
         return first
-    second = run(first.transcript, [stage for stage in stages if stage.loss == "lossy" and stage.name not in LAST_RESORTS], context)
-    if second.transcript.tokens <= context.limit:
-        return _joined(first, second)
-    third = run(second.transcript, [stage for stage in stages if stage.name in LAST_RESORTS], context)
-    return _joined(_joined(first, second), third)
+    second = run(first.transcript, [stage for stage in mild if stage.loss == "lossy"], context)
+    return _enough_to_fit(_joined(first, second), stages, context)
+
+
+def _mild(stages: Sequence[Stage]) -> list[Stage]:
+    return [stage for stage in stages if stage.name not in LAST_RESORTS]
+
+
+def _enough_to_fit(outcome: Outcome, stages: Sequence[Stage], context: Context) -> Outcome:
+    """The outcome, with the last resorts where it is over the limit."""
+    last = [stage for stage in stages if stage.name in LAST_RESORTS]
+    return _joined(outcome, run(outcome.transcript, last, context)) if outcome.transcript.tokens > context.limit else outcome
 
 
 def _fewer_turns(s: Situation, current: Transcript, stages: Sequence[Stage], context: Context) -> Outcome:
@@ -207,37 +178,10 @@ def _joined(first: Outcome, second: Outcome) -> Outcome:
     return replace(
         second,
         actions=(*first.actions, *second.actions),
+        saved=(*first.saved, *second.saved),
         failed=(*first.failed, *second.failed),
         wants=second.wants or first.wants,
     )
-
-
-def context_of(s: Situation, transcript: Transcript) -> Context:
-    """What the stages get to know; room for the pinned texts is kept."""
-    language = language_of([entry.message for entry in transcript.entries])
-    held, gone = pins_tokens(s.pins, s.count, language), gone_tips(s)
-    return Context(
-        count=s.count,
-        count_text=s.count_text,
-        limit=max(s.budget.limit - held, 0),
-        target=max(s.budget.target - held, 0),
-        keep_recent_turns=s.policy.keep_recent_turns,
-        max_turns=s.policy.max_turns,
-        language=language,
-        originals={tip: message for tip, message in zip(s.reconciled.tips, s.reconciled.history, strict=True) if tip not in gone},
-        summaries=s.summaries,
-        pins=s.pins,
-        summarizer=s.summarizer,
-        summary_max_tokens=min(s.summary_max_tokens, max(s.budget.limit // 4, 1)),
-    )
-
-
-def with_all_pins(before: Transcript, outcome: Outcome, context: Context) -> Outcome:
-    """An outcome with the pinned texts that it lost; none at all where that would be longer than what was before."""
-    held = with_pins(outcome.transcript, context.pins, context.count, context.language)
-    if held is not outcome.transcript and held.tokens >= before.tokens:
-        return Outcome(before, failed=outcome.failed)
-    return replace(outcome, transcript=held)
 
 
 def decided(s: Situation, base: Transcript, outcome: Outcome, marks: tuple[tuple[str, int], ...] = ()) -> Plan:
@@ -253,6 +197,7 @@ def decided(s: Situation, base: Transcript, outcome: Outcome, marks: tuple[tuple
         tokens_sent=_size(s, done.tokens),
         budget=s.budget,
         actions=actions,
+        saved=outcome.saved,
         failed=outcome.failed,
         checkpoint=decision,
         wants=outcome.wants,
@@ -262,25 +207,28 @@ def decided(s: Situation, base: Transcript, outcome: Outcome, marks: tuple[tuple
 def observed(s: Situation, planned: Plan) -> Plan:
     """What is sent where plans are only watched: the whole history as it is, with the actions that would have been taken."""
     base = base_transcript(s)
-    return replace(_as_is(s, base, base), actions=planned.actions)
+    return replace(_as_is(s, base, base), actions=planned.actions, saved=planned.saved, failed=planned.failed)
 
 
 def background_tip(s: Situation, current: Plan) -> Tip:
-    """The tip up to which a summary should be made in advance, from about 70 % of the budget on; "" if none is due."""
-    stages = stages_of(s.policy)
-    due = s.summarizer == "llm" and current.transcript.tokens > s.budget.background
-    stage = next((stage for stage in stages if isinstance(stage, Summarize)), None)
-    if not due or stage is None:
+    """The tip up to which a summary should be made in advance: from about 70 % of the budget on, or by a stage's own rule; "" if none is due."""
+    full = current.transcript.tokens > s.budget.background
+    stages = [one for one in stages_of(s.policy) if type(one).cut_tip is not Stage.cut_tip and (full or type(one).due is not Stage.due)]
+    if not stages or s.summarizer != "llm":
         return ""
-    return stage.cut_tip(current.transcript, context_of(s, current.transcript))
+    context = narrowed(current.transcript, context_of(s, current.transcript), rules_room(s.policy, s.budget.limit))
+    context = context if full else replace(context, target=context.limit)
+    return next((tip for stage in stages if (tip := stage.cut_tip(current.transcript, context))), "")
 
 
 def compacted_now(s: Situation) -> Plan:
-    """The plan as if the trigger were met: what `POST …/manage` does (002-16)."""
+    """The plan as if the trigger were met: what `POST …/manage` does (002-16); whoever asks for it brings no model that could summarize."""
     base = base_transcript(s)
     checkpoint = resume(s.reconciled.tips, s.checkpoints, s.variant, s.summaries, gone_tips(s))
     current = replay(checkpoint, base, s.count) if checkpoint else base
-    outcome = _compacted(s, current)
-    if outcome.transcript.tokens >= current.tokens:
-        return replace(plan(s), failed=outcome.failed)
-    return decided(s, base, outcome)
+    stages, context = stages_of(s.policy), context_of(replace(s, summarizer="off" if s.summarizer == "off" else "extractive"), current)
+    outcome = _thoroughly(s, current, stages, context)
+    if outcome.transcript is current:  # short enough, and compacted all the same (000-S11)
+        outcome = _thoroughly(s, current, _mild(stages), replace(context, target=current.tokens * 2 // 3))
+    shorter = outcome.transcript.tokens < current.tokens
+    return decided(s, base, outcome, ((BY_HAND, 1),)) if shorter else replace(plan(s), failed=outcome.failed)

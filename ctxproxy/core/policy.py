@@ -24,12 +24,15 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     max_tokens: Tokens | Auto = "auto"
     max_turns: Count | None = None
     max_steps: Count | None = None
+    stop_at_max_steps: bool = False
     pre_rot_tokens: Tokens = 150_000
     reserve_tokens: Annotated[int, msgspec.Meta(ge=0)] | Auto = "auto"
     compact_at: Fraction = 0.80
     summarize_at: Fraction = 0.95
     target: Fraction = 0.55
     min_gain: Annotated[float, msgspec.Meta(ge=0.0, le=1.0)] = 0.05
+    cached_price: Annotated[float, msgspec.Meta(ge=0.0, le=1.0)] = 0.1
+    cache_ttl_s: Annotated[float, msgspec.Meta(ge=0.0)] = 300.0
     keep_recent_turns: Annotated[int, msgspec.Meta(ge=0)] = 4
     pipeline: tuple[dict[str, Any], ...] | None = None
 
@@ -50,7 +53,7 @@ class SummarizerPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
     """The keys of `summarizer`."""
 
     kind: str = "llm"
-    """`llm`, `extractive` or `off`."""
+    """`llm`, `extractive`, `off`, or a function of the user's own as `module:function`."""
     model: str | None = None
     base_url: str | None = None
     api_key: str | None = None

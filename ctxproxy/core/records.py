@@ -5,7 +5,8 @@ Times are seconds since the epoch, UTC. All are immutable but for a session's ti
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
+from operator import add
 from typing import Literal, NamedTuple, TypeAlias
 
 from ctxproxy.core.messages import Tip
@@ -27,6 +28,32 @@ class SessionKey(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class Spent:
+    """What requests cost, as sums; costs in prompt tokens that are not cached (see `costs`), the rest in tokens and requests."""
+
+    cost_all: float = 0.0
+    """Had all been sent, by our model of the upstream's cache."""
+    cost_sent: float = 0.0
+    """What was sent, by the same model."""
+    cost_summaries: float = 0.0
+    """The summarizer's calls."""
+    cached_expected: int = 0
+    """Tokens sent that the upstream should have had in its cache, by that model."""
+    reported_requests: int = 0
+    """Requests of which the upstream reported `usage`."""
+    reported_prompt: int = 0
+    """Their prompt tokens as it reported them."""
+    reported_cached: int = 0
+    """How many of these it had cached; an upstream that says nothing of its cache has none."""
+
+    def __add__(self, other: Spent) -> Spent:
+        return Spent(*map(add, astuple(self), astuple(other)))
+
+
+NOTHING_SPENT = Spent()
+
+
+@dataclass(frozen=True, slots=True)
 class Session:
     """A session's one mutable row."""
 
@@ -44,6 +71,8 @@ class Session:
     """The `X-Context-Preset` of the last request; "" if it had none."""
     fixed_tokens: int = 0
     """Tokens of tools and response format in the last request."""
+    recall: bool = False
+    """The model is offered the recall tool: said with the first request, for good."""
     created: float = 0.0
     last_used: float = 0.0
     requests: int = 0
@@ -52,6 +81,7 @@ class Session:
     tokens_sent: int = 0
     """Prompt tokens really sent over all requests."""
     compactions: int = 0
+    spent: Spent = NOTHING_SPENT
     messages: int = 0
     """Messages recorded, over all branches."""
     turns: int = 0
@@ -83,6 +113,17 @@ class FrozenEntry:
     tokens: int = 0
     stage: str = ""
     covers: tuple[Tip, ...] = ()
+    reason: str = ""
+    """Why the stage did so."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """History messages in whose place nothing was put: which stage took them out, and why, in its own words."""
+
+    tips: tuple[Tip, ...]
+    stage: str
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +137,8 @@ class Checkpoint:
     wants: Tip = ""
     """The tip of a summary that it was made without: void as soon as a model's summary of that tip is there."""
     actions: tuple[tuple[str, int], ...] = ()
+    left: tuple[LeftOut, ...] = ()
+    """What none of the entries is or stands in for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,3 +204,4 @@ class Totals:
     tokens_in: int = 0
     tokens_sent: int = 0
     compactions: int = 0
+    spent: Spent = NOTHING_SPENT

@@ -6,22 +6,24 @@ from dataclasses import replace
 
 from ctxproxy.core.budget import Budget
 from ctxproxy.core.checkpoints import RESCUE
+from ctxproxy.core.kept_texts import LAST_SHARE, rules_room, with_kept
 from ctxproxy.core.language import language_of
 from ctxproxy.core.markers import topic_of_text
 from ctxproxy.core.pins import missing_pins, pins_tokens, with_pins
 from ctxproxy.core.pipeline import Outcome, run
-from ctxproxy.core.plan import Plan, Situation, base_transcript, context_of, decided, plan, with_all_pins
+from ctxproxy.core.plan import Plan, decided, plan
 from ctxproxy.core.policy import Recovery
 from ctxproxy.core.rewrites import fitted
+from ctxproxy.core.situation import Situation, base_transcript, context_of
 from ctxproxy.core.stages.aggressive_trim import AggressiveTrim
 from ctxproxy.core.stages.base import Stage
 from ctxproxy.core.stages.clear import Clear
 from ctxproxy.core.stages.drop_oldest import DropOldest
 from ctxproxy.core.stages.shrink_newest import ShrinkNewest
 from ctxproxy.core.stages.summarize import Summarize
-from ctxproxy.core.transcript import Transcript
 
 MARKS = ((RESCUE, 1),)
+LAST_RUNG = "the last user message alone is too long, and recovery.shorten_last_user is set"
 
 
 def replanned(s: Situation, budget: Budget) -> Plan:
@@ -44,14 +46,16 @@ def trimmed(s: Situation, budget: Budget, recovery: Recovery) -> Plan:
         DropOldest(),
         ShrinkNewest(),
     ]
-    return decided(tight, base, with_all_pins(base, run(base, stages, context), context), MARKS)
+    room = rules_room(s.policy, budget.limit)
+    return decided(tight, base, with_kept(base, context, room, lambda transcript, held: run(transcript, stages, held)), MARKS)
 
 
 def cleared(s: Situation) -> Plan:
     """System, pins and the last user message (000-25); the log keeps everything."""
     base = base_transcript(s)
     context = replace(context_of(s, base), target=0)
-    return decided(s, base, with_all_pins(base, run(base, [Clear()], context), context), MARKS)
+    room = rules_room(s.policy, s.budget.limit, LAST_SHARE)
+    return decided(s, base, with_kept(base, context, room, lambda transcript, held: run(transcript, [Clear()], held)), MARKS)
 
 
 def shortened(s: Situation, budget: Budget) -> Plan:
@@ -64,8 +68,9 @@ def shortened(s: Situation, budget: Budget) -> Plan:
     lost = missing_pins([other.message for other in base.entries if other is not entry], s.pins)
     room = max(entry.tokens - (base.tokens - budget.limit) - pins_tokens(lost, s.count, language), 1)
     message = fitted(entry, topic_of_text(entry.message, language), room, s.count, language)
-    cut = replace(entry, message=message, tokens=s.count(message), origin="edited", stage="shorten_last_user")
-    done = with_pins(Transcript((*base.entries[:at], cut, *base.entries[at + 1 :])), s.pins, s.count, language)
+    cut = replace(entry, message=message, tokens=s.count(message), origin="edited", stage="shorten_last_user", reason=LAST_RUNG)
+    done = with_pins(replace(base, entries=(*base.entries[:at], cut, *base.entries[at + 1 :])), s.pins, s.count, language)
     if done.tokens >= base.tokens:
         return clear
-    return decided(replace(s, budget=budget), base_transcript(s), Outcome(done, (("shorten_last_user", 1),)), MARKS)
+    outcome = Outcome(done, ((cut.stage, 1),), ((cut.stage, base.tokens - done.tokens),))
+    return decided(replace(s, budget=budget), base_transcript(s), outcome, MARKS)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from ctxproxy.core import jsontext, markers
+from ctxproxy.core.extractive import best_of
 from ctxproxy.core.language import Language
 from ctxproxy.core.messages import Message, part_text, text_of, with_fields
 from ctxproxy.core.selection import level
@@ -54,6 +55,16 @@ def shortened(entry: Entry, topic: str, max_chars: int, language: Language, *, b
         return entry.message
     room = level([len(part_text(part)) for part in content if _is_text(part)], max_chars)
     return with_fields(entry.message, content=[_shortened_part(part, room, language, mark) for part in content])
+
+
+def gist(entry: Entry, topic: str, max_tokens: int, language: Language) -> Message:
+    """The message with a marker and about `max_tokens` tokens of what says most of its text; of content in parts, head and tail."""
+    content = entry.message.content
+    if not isinstance(content, str):
+        return shortened(entry, topic, max_tokens * len(text_of(entry.message)) // max(entry.tokens, 1), language)
+    mark = markers.marker(topic, entry.tokens, entry.tip, language)
+    best = best_of(content, max_tokens, lambda text: len(text) * entry.tokens // max(len(content), 1) + 1)
+    return with_fields(entry.message, content=f"{mark}\n{best}" if best else mark)
 
 
 def _shortened_part(part: Any, room: int, language: Language, mark: str) -> Any:
@@ -108,20 +119,25 @@ def _media_note(part: dict[str, Any], entry: Entry, language: Language) -> dict[
 
 def with_short_arguments(message: Message, max_chars: int, language: Language) -> Message:
     """The message with call arguments over `max_chars` characters cut, valid JSON again; signed calls stay as they are."""
+    return with_arguments(message, lambda _, text: short_arguments(text, max_chars, language))
+
+
+def with_arguments(message: Message, change: Callable[[str, str], str]) -> Message:
+    """The message with what `change` makes of each call's id and arguments, where that is shorter; signed calls stay as they are."""
     calls = message.fields.get("tool_calls")
     if not isinstance(calls, list):
         return message
-    short = [_short_call(call, lambda text: short_arguments(text, max_chars, language)) for call in calls]
+    short = [_short_call(call, change) for call in calls]
     changed = any(new is not old for new, old in zip(short, calls, strict=True))
     return with_fields(message, tool_calls=short) if changed else message
 
 
-def _short_call(call: Any, cut: Callable[[str], str]) -> Any:
+def _short_call(call: Any, change: Callable[[str, str], str]) -> Any:
     function = call.get("function") if isinstance(call, dict) and "extra_content" not in call else None
     arguments = function.get("arguments") if isinstance(function, dict) else None
     if not isinstance(function, dict) or not isinstance(arguments, str):
         return call
-    short = cut(arguments)
+    short = change(str(call.get("id", "")), arguments)
     return {**call, "function": {**function, "arguments": short}} if len(short) < len(arguments) else call
 
 

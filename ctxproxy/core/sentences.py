@@ -13,7 +13,7 @@ HAN_END = "。！？；"
 HAN_ENDS = tuple(HAN_END)
 ENDS = tuple((end + " ", end + "\n") for end in ".!?") + tuple((end, end + "\n") for end in HAN_END)
 CLOSERS = tuple((end + "\n" + close, end + close + "\n") for end in HAN_END for close in "”’」』）)")
-ABBREVIATIONS = ("e.g.", "i.e.", "Mr.", "Mrs.", "Ms.", "Dr.", "Prof.", "St.", "vs.", "No.", "Nr.", "approx.", "cf.", "al.", "Fig.", "Inc.", "Ltd.")
+ABBREVIATIONS = frozenset(("e.g.", "i.e.", "Mr.", "Mrs.", "Ms.", "Dr.", "Prof.", "St.", "vs.", "No.", "Nr.", "approx.", "cf.", "al.", "Fig.", "Inc.", "Ltd."))
 JSON_BREAKS = (("},", "},\n"), ("],", "],\n"), (', "', ',\n "'), (',"', ',\n"'))
 PROSE_BREAKS = (("; ", ";\n "), (", ", ",\n "), ("，", "，\n"), ("、", "、\n"))
 NUMBER_CHARS = 4
@@ -71,7 +71,7 @@ def _goes_on(piece: str) -> bool:
     if not piece.endswith("."):
         return False
     last = piece[piece.rfind(" ") + 1 :]
-    return piece.endswith(ABBREVIATIONS) or (len(piece) <= NUMBER_CHARS) or (len(last) == 2 and last[0].isupper())
+    return last.lstrip("([\"'") in ABBREVIATIONS or (len(piece) <= NUMBER_CHARS) or (len(last) == 2 and last[0].isupper())
 
 
 def parted(piece: str, max_chars: int) -> list[str]:

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from ctxproxy.core.checkpoints import anchored
 from ctxproxy.core.effects import AppendMessages, CountUse, Effect, MoveTip, OpenSession, PutCheckpoint
 from ctxproxy.core.messages import ROOT, Message, Tip, identity, next_tip
-from ctxproxy.core.plan import Plan, Situation
-from ctxproxy.core.records import Manner, Session, SessionKey, StoredMessage
+from ctxproxy.core.plan import Plan
+from ctxproxy.core.records import NOTHING_SPENT, Manner, Session, SessionKey, Spent, StoredMessage
 from ctxproxy.core.sessions import Joined, moves_tip, to_store
+from ctxproxy.core.situation import Situation
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,9 @@ class Ending:
     replies: tuple[Message, ...]
     complete: bool
     now: float
+    recall: bool = False
+    """The model was offered the recall tool."""
+    spent: Spent = NOTHING_SPENT
 
 
 def settle(s: Situation, plan: Plan, ending: Ending) -> list[Effect]:
@@ -46,6 +50,7 @@ def settle(s: Situation, plan: Plan, ending: Ending) -> list[Effect]:
             ending.model if moves or ending.session is None else None,
             ending.profile,
             ending.fixed_tokens,
+            ending.recall,
         ),
         AppendMessages(ending.key, rows),
         CountUse(
@@ -54,6 +59,7 @@ def settle(s: Situation, plan: Plan, ending: Ending) -> list[Effect]:
             tokens_in=plan.tokens_in,
             tokens_sent=plan.tokens_sent,
             compactions=int(plan.checkpoint is not None and bool(plan.actions)),
+            spent=ending.spent,
         ),
     ]
     if plan.checkpoint is not None and ending.replies:

@@ -6,13 +6,14 @@ kept out by the client, stays where it is and parts the stretch into several spa
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
 from ctxproxy.core import frames
 from ctxproxy.core.language import Language
 from ctxproxy.core.messages import SYSTEM_ROLES, Message, Tip, tool_calls
+from ctxproxy.core.records import Summary
 from ctxproxy.core.transcript import CountMessage, Entry, Span, Transcript, protected
 
 READ_AGAIN_BYTES = 2_000_000
@@ -138,3 +139,21 @@ def _carried(transcript: Transcript, span: Span, text: str, language: Language) 
     group = next(group for group in reversed(transcript.groups) if group.end <= span.end)
     messages = [entry.message for entry in transcript.entries[group.start : group.end]]
     return frames.carried(messages, text, language) if messages[0].role == "assistant" else ()
+
+
+def tokens_of(transcript: Transcript, spans: Iterable[Span]) -> int:
+    return sum(entry.tokens for span in spans for entry in transcript.entries[span.start : span.end])
+
+
+def up_to(spans: Sequence[Span], end: int) -> tuple[Span, ...]:
+    """What of the spans lies before an index."""
+    return tuple(Span(span.start, min(span.end, end)) for span in spans if span.start < end)
+
+
+def ready_within(transcript: Transcript, stretch: Stretch, summaries: Iterable[Summary]) -> tuple[Summary | None, int]:
+    """The summary that reaches furthest within the stretch, a model's before another, and the index of what it does not tell."""
+    inside = {i for span in stretch.spans for i in range(*span)}
+    places = {last_tip(transcript.entries[g.end - 1]): g.end for g in transcript.groups if g.end - 1 in inside}
+    found = [(places[s.tip], s.kind == "llm", s) for s in summaries if s.tip and s.tip in places]
+    at, _, summary = max(found, key=lambda one: one[:2], default=(0, False, None))
+    return summary, at

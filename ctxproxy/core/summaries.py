@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from ctxproxy.core.extractive import CountText, extract, squeeze
-from ctxproxy.core.facts import rank, rules
+from ctxproxy.core.facts import CHUNK, EDGES, rank
 from ctxproxy.core.frames import is_filler, is_frame, without_frames
 from ctxproxy.core.language import Language, han_share
 from ctxproxy.core.messages import Message, Tip, text_of, tool_calls
 from ctxproxy.core.prompts import WORDINGS, Prompt, prompt, rendered
 from ctxproxy.core.records import Summary
+from ctxproxy.core.standing_rules import in_force
 
 MAX_CALLS = 12
 """For one summary, the merging one included (field case 092)."""
@@ -29,8 +30,6 @@ RULES_SHARE, VALUES_SHARE, BARE_VALUES_SHARE = 0.3, 0.15, 0.04
 """Of the summary's tokens, at most: rules word for word; exact values; these where no tool is called (a number says little without its sentence)."""
 LEAST_PIECE = 5
 """Tokens; where less is left, no further one is tried."""
-PREVIOUS_SHARE = 0.4
-"""Of an extractive summary: what an earlier summary may take."""
 LABELS: dict[Language, tuple[str, str]] = {"en": ("Rules and limits, word for word:", "Exact values: "), "zh": ("规则与限制（原文）：", "精确值：")}
 
 
@@ -46,6 +45,8 @@ class Need:
     start: float = 0.0
     """When the first of the messages came, seconds since the epoch."""
     end: float = 0.0
+    pins: tuple[str, ...] = ()
+    """Texts that are kept word for word beside the summary."""
 
     @property
     def covered(self) -> tuple[Message, ...]:
@@ -68,7 +69,24 @@ class Verdict(NamedTuple):
     reason: str = ""
 
 
+SUMMARIES_WORTH = 8
+"""A model is asked for another summary when this many times what it may write is not told yet."""
+UNTOLD_SHARE, FIRST_UNTOLD_SHARE = 0.75, 0.25
+"""Of the limit: or when this much is; small windows fill too often to ask each time. The second where nothing is told yet."""
+
 # --- asking ------------------------------------------------------------------------------------------------------------------------
+
+
+def is_worth_a_call(untold_tokens: int, limit: int, max_tokens: int, *, first: bool) -> bool:
+    """Whether so much has not been told by a summary yet that a model is asked for one of at most `max_tokens`."""
+    return untold_tokens >= min((FIRST_UNTOLD_SHARE if first else UNTOLD_SHARE) * limit, SUMMARIES_WORTH * max_tokens)
+
+
+def reads_again(told_messages: int, messages: int) -> bool:
+    """Whether a summary is made from the originals again, not from the one that tells the first of them: each time that a conversation has
+    grown fourfold, so that it does not drift, and reading costs no more than a third of the whole beside (a geometric series).
+    """
+    return (messages.bit_length() + 1) // 2 > (told_messages.bit_length() + 1) // 2
 
 
 def requests(need: Need, window_tokens: int, count_text: CountText) -> list[Prompt]:
@@ -152,6 +170,8 @@ LEAST_UNITS = 3
 ECHO_CHARS = 40
 WRONG_SCRIPT = 0.15
 BLANKS = re.compile(r"\s+")
+PARTED = re.compile(r"[^\w./:@#-]|[^\x00-\x7f]")
+"""What a value holds that is more than one word of a text: a date, an amount, an address in brackets."""
 
 
 def verify(draft: Draft, need: Need, count_text: CountText) -> Verdict:
@@ -214,48 +234,26 @@ def _wrong_script(text: str, need: Need) -> bool:
 # --- completing --------------------------------------------------------------------------------------------------------------------
 
 
-class _Known(NamedTuple):
-    """What a summary may not lose, weightiest values first, and how many tokens they may take."""
-
-    rules: list[str]
-    values: list[str]
-    rules_tokens: int
-    values_tokens: int
-
-
-def _known(need: Need) -> _Known:
-    share = VALUES_SHARE if any(tool_calls(m) for m in need.covered) else BARE_VALUES_SHARE
-    values = [fact.text for fact in rank(need.covered)]
-    return _Known(rules(need.covered), values, int(need.max_tokens * RULES_SHARE), int(need.max_tokens * share))
-
-
 def complete(text: str, need: Need, count_text: CountText) -> str:
     """A summary with the user's rules and the weightiest exact values that it lacks appended, in bounded shares of its size."""
-    return _completed(text, _known(need), need.language, count_text)
-
-
-def _completed(text: str, known: _Known, language: Language, count_text: CountText) -> str:
-    rules_label, values_label = LABELS[language]
+    rules_label, values_label = LABELS[need.language]
     text = without_frames(text)
     held = level(text)
-    kept = fitting([rule for rule in known.rules if level(rule) not in held], known.rules_tokens, count_text)
+    kept = fitting([rule for rule in in_force(need.covered) if level(rule) not in held], int(need.max_tokens * RULES_SHARE), count_text)
     lines = [rules_label, *(f"- {rule}" for rule in kept)] if kept else []
     held = level("\n".join((held, *kept)))
-    missing = (value for value in known.values if not _stands_in(held, value.lower()))
-    chosen = fitting(missing, known.values_tokens, count_text)
+    share = VALUES_SHARE if any(tool_calls(m) for m in need.covered) else BARE_VALUES_SHARE
+    missing = not_in((fact.text for fact in rank(need.covered)), held)
+    chosen = fitting(missing, int(need.max_tokens * share), count_text)
     lines += [values_label + "; ".join(chosen)] if chosen else []
     return "\n".join([text, *lines] if text else lines)
 
 
-def _stands_in(held: str, value: str) -> bool:
-    """Whether a value stands in a text as a whole: A-10 is not in "A-101"."""
-    at = held.find(value)
-    while at >= 0:
-        end = at + len(value)
-        if not (held[at - 1 : at].isalnum() or held[end : end + 1].isalnum()):
-            return True
-        at = held.find(value, at + 1)
-    return False
+def not_in(values: Iterable[str], text: str) -> Iterator[str]:
+    """The values that do not stand in a text as a whole: A-10 is not in "A-101"."""
+    low = level(text)
+    held = {word.strip(EDGES) for word in CHUNK.findall(low)}
+    return (value for value in values if (own := value.lower()) not in held and not (PARTED.search(own) and own in low))
 
 
 def fitting(texts: Iterable[str], most_tokens: int, count_text: CountText) -> list[str]:
@@ -269,15 +267,3 @@ def fitting(texts: Iterable[str], most_tokens: int, count_text: CountText) -> li
         elif most_tokens < LEAST_PIECE:
             break
     return out
-
-
-def stand_in(need: Need, count_text: CountText, earlier: str = "") -> str:
-    """A summary without a model, at most `max_tokens` long: what an `earlier` one says, the best sentences, rules, exact values."""
-    if not earlier and need.previous:
-        earlier = need.previous.text
-    told = squeeze(without_frames(earlier), int(need.max_tokens * PREVIOUS_SHARE), count_text) if earlier else ""
-    room = need.max_tokens - count_text(told)
-    known = _known(need)
-    facts = _completed("", known, need.language, count_text)
-    best = extract(need.covered, max(0, room - count_text(facts) - 2), count_text, need.language)
-    return squeeze("\n".join(part for part in (told, _completed(best, known, need.language, count_text)) if part), need.max_tokens, count_text)

@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Literal, NamedTuple, TypeAlias
 
 from ctxproxy.core.messages import Message, Tip, tool_calls
+from ctxproxy.core.records import LeftOut
 from ctxproxy.errors import InvalidEdit
 
 Origin: TypeAlias = Literal["original", "edited", "inserted"]
@@ -33,6 +34,8 @@ class Entry:
     """The history messages that an inserted entry stands in for, oldest first."""
     pinned: bool = False
     """Never edited, never dropped."""
+    reason: str = ""
+    """Why the stage did so, in its own words."""
 
 
 class Span(NamedTuple):
@@ -47,6 +50,8 @@ class Transcript:
     """The history part of a prompt, oldest first."""
 
     entries: tuple[Entry, ...]
+    left: tuple[LeftOut, ...] = ()
+    """What is in it no more and left no trace in the entries."""
 
     @cached_property
     def tokens(self) -> int:
@@ -92,6 +97,8 @@ class Fold:
     reason: str = ""
     wants: Tip = ""
     """This stands in for a summary up to that tip, which is not there yet."""
+    keeps_last: bool = False
+    """The last of `by` is the span's last message, edited: it stays what it is, with something in front of it that tells of the others."""
 
 
 Edit: TypeAlias = Replace | Fold
@@ -163,6 +170,7 @@ def apply(transcript: Transcript, edits: Sequence[Edit], stage: str, count: Coun
     bounds = {group.start for group in transcript.groups} | {len(transcript.entries)}
     kept, fixed = protected(transcript), untouchable(transcript)
     out: list[Entry] = []
+    left: list[LeftOut] = []
     at = 0
     for edit in sorted(edits, key=_position):
         start, end = (edit.at, edit.at + 1) if isinstance(edit, Replace) else edit.span
@@ -178,9 +186,21 @@ def apply(transcript: Transcript, edits: Sequence[Edit], stage: str, count: Coun
                 raise InvalidEdit(f"stage {stage} parts a group at {start}:{end}")
             if not kept.isdisjoint(range(start, end)):
                 raise InvalidEdit(f"stage {stage} drops a protected entry in {start}:{end}")
-            out += _folded(transcript.entries[start:end], edit, stage, count)
+            by, last = (edit.by[:-1], edit.by[-1]) if edit.keeps_last else (edit.by, None)
+            covers = _covered(transcript.entries[start : end - edit.keeps_last])
+            out += _folded(covers, by, edit.reason, stage, count)
+            left += () if by else (LeftOut(covers, stage, edit.reason),)
+            out += [_replaced(transcript.entries[end - 1], Replace(end - 1, last, edit.reason), stage, count)] if last else []
         at = end
-    return Transcript((*out, *transcript.entries[at:]))
+    return Transcript((*out, *transcript.entries[at:]), joined((*transcript.left, *left)))
+
+
+def joined(left: Iterable[LeftOut]) -> tuple[LeftOut, ...]:
+    """The same, what one stage left out for one reason told once, no message twice."""
+    tips: dict[tuple[str, str], dict[Tip, None]] = {}
+    for one in left:
+        tips.setdefault((one.stage, one.reason), {}).update(dict.fromkeys(one.tips))
+    return tuple(LeftOut(tuple(found), stage, reason) for (stage, reason), found in tips.items() if found)
 
 
 def _position(edit: Edit) -> int:
@@ -191,16 +211,19 @@ def _replaced(old: Entry, edit: Replace, stage: str, count: CountMessage) -> Ent
     if edit.message.role != old.message.role or _ids(edit.message) != _ids(old.message):
         raise InvalidEdit(f"stage {stage} changes role or call ids of entry {edit.at}")
     origin: Origin = "inserted" if old.origin == "inserted" else "edited"
-    return replace(old, message=edit.message, tokens=count(edit.message), origin=origin, stage=stage)
+    return replace(old, message=edit.message, tokens=count(edit.message), origin=origin, stage=stage, reason=edit.reason)
 
 
 def _ids(message: Message) -> tuple[object, ...]:
     return (message.fields.get("tool_call_id"), tuple(call.id for call in tool_calls(message)))
 
 
-def _folded(gone: Sequence[Entry], edit: Fold, stage: str, count: CountMessage) -> list[Entry]:
-    covers = tuple(tip for entry in gone for tip in (entry.covers or ((entry.tip,) if entry.tip else ())))
-    return [Entry(m, count(m), origin="inserted", stage=stage, covers=covers if n == 0 else ()) for n, m in enumerate(edit.by)]
+def _covered(gone: Sequence[Entry]) -> tuple[Tip, ...]:
+    return tuple(tip for entry in gone for tip in (entry.covers or ((entry.tip,) if entry.tip else ())))
+
+
+def _folded(covers: tuple[Tip, ...], by: Sequence[Message], reason: str, stage: str, count: CountMessage) -> list[Entry]:
+    return [Entry(m, count(m), origin="inserted", stage=stage, covers=() if n else covers, reason=reason) for n, m in enumerate(by)]
 
 
 def violations(messages: Sequence[Message]) -> list[str]:

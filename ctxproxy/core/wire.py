@@ -84,7 +84,7 @@ def render(request: ChatRequest, messages: Sequence[Message] | None = None, chan
         return request.body
     chosen = request.messages if messages is None else messages
     texts = {**request.values, **changes, "messages": b"[" + b",".join([message.raw for message in chosen]) + b"]"}
-    return _object(texts)
+    return jsontext.object_of(texts)
 
 
 def logged(message: Message) -> bytes:
@@ -93,19 +93,12 @@ def logged(message: Message) -> bytes:
         return message.raw
     texts = {key: bytes(text) for key, text in jsontext.members(message.raw).items()}
     said = {key: value for key, value in message.directives._asdict().items() if value}
-    return _object({**texts, DIRECTIVES_KEY: jsontext.encode(said)})
+    return jsontext.object_of({**texts, DIRECTIVES_KEY: jsontext.encode(said)})
 
 
 def from_log(raw: bytes) -> Message:
     """The message that `logged` gave these bytes for."""
     return _without_directives(0, read(raw))
-
-
-def _object(texts: Mapping[str, bytes]) -> bytes:
-    pieces = []
-    for key, text in texts.items():
-        pieces += [b",", jsontext.encode(key), b":", text]
-    return b"".join([b"{", *pieces[1:], b"}"])
 
 
 def _messages(values: Mapping[str, msgspec.Raw]) -> list[Message]:
@@ -130,7 +123,7 @@ def _without_directives(at: int, message: Message) -> Message:
         return message
     texts = {key: bytes(text) for key, text in jsontext.members(message.raw).items() if key != DIRECTIVES_KEY}
     fields = {key: value for key, value in message.fields.items() if key != DIRECTIVES_KEY}
-    return Message(_object(texts), fields, _directives(message.fields[DIRECTIVES_KEY], f"messages[{at}].{DIRECTIVES_KEY}"))
+    return Message(jsontext.object_of(texts), fields, _directives(message.fields[DIRECTIVES_KEY], f"messages[{at}].{DIRECTIVES_KEY}"))
 
 
 def _directives(value: Any, where: str) -> Directives:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import math
+import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar, cast
 
 from ctxproxy.core.images import vision_for
 from ctxproxy.core.messages import Message, digest, identity
@@ -14,6 +16,9 @@ from ctxproxy.ports import Tokenizer
 
 THREAD_ABOVE_BYTES = 32_768
 """Counting this much takes about 2 ms with tiktoken (17 MB/s); more than that goes to a thread."""
+READING_FACTOR = 12
+"""What is read out of a text takes about so many times its bytes: small strings and sets of words."""
+T = TypeVar("T")
 ENTRY_BYTES = 250
 """What one remembered value takes in memory, about: key, value and their place in the map."""
 
@@ -91,3 +96,29 @@ class Counts:
 def _kind(tokenizer: Tokenizer, model: str) -> str:
     """What a count depends on beside the message: the encoding, and how the model counts pictures."""
     return f"{tokenizer.name} {vision_for(model)}"
+
+
+class Readings:
+    """What was read out of messages, the last used of it remembered in at most about `max_bytes`; a `Memo`."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self._known: OrderedDict[tuple[str, bytes], tuple[Any, int]] = OrderedDict()
+        self._left = max_bytes
+        self._lock = threading.Lock()
+        """Long prompts are planned in threads."""
+
+    def __call__(self, name: str, message: Message, make: Callable[[], T]) -> T:
+        key = (name, digest(message.raw))
+        with self._lock:
+            known = self._known.get(key)
+            if known is not None:
+                self._known.move_to_end(key)
+                return cast("T", known[0])
+        made = make()
+        size = ENTRY_BYTES + READING_FACTOR * len(message.raw)
+        with self._lock:
+            self._left += self._known.pop(key, (None, 0))[1] - size
+            self._known[key] = (made, size)
+            while self._left < 0:
+                self._left += self._known.popitem(last=False)[1][1]
+        return made

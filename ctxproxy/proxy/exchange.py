@@ -17,10 +17,11 @@ from ctxproxy.config.schema import Settings
 from ctxproxy.core import wire
 from ctxproxy.core.codings import decode_body
 from ctxproxy.core.records import WindowBelief
+from ctxproxy.core.usage_report import Logical
 from ctxproxy.core.wire import ChatRequest
 from ctxproxy.errors import BodyTooLarge, CtxproxyError, StoreUnavailable, WireError
 from ctxproxy.ports import Call
-from ctxproxy.proxy import passthrough
+from ctxproxy.proxy import arm_figures, passthrough
 from ctxproxy.proxy.attempt import Refused, Stream, Whole, examine
 from ctxproxy.proxy.early import EarlyCall
 from ctxproxy.proxy.final_error import final_answer
@@ -30,10 +31,12 @@ from ctxproxy.proxy.listing import ask_for_models
 from ctxproxy.proxy.middleware import NOTE
 from ctxproxy.proxy.outgoing import call_for
 from ctxproxy.proxy.prepare import Prepared, prepare
+from ctxproxy.proxy.recall import recalled
 from ctxproxy.proxy.rescue import Got, Rescue
 from ctxproxy.proxy.state import State
 from ctxproxy.proxy.summary_desk import Asked
 from ctxproxy.proxy.tee import Settle, relay_stream, relay_whole
+from ctxproxy.proxy.usage_shown import size_to_show
 
 log = logging.getLogger("ctxproxy")
 MEGABYTE = 1_048_576
@@ -130,9 +133,10 @@ async def _planned(state: State, request: web.Request, settings: Settings, chat:
         return await _untouched(state, request, settings, early, "failed_open")
     state.metrics.planning.observe(time.monotonic() - began)
     try:
-        got = await rescue.answer(ready, early)
+        got = await recalled(state, request, settings, prepared, await rescue.answer(ready, early))
     except CtxproxyError:
         state.metrics.requests.labels("unanswered").inc()
+        arm_figures.count_unanswered(state.metrics, caller.arm)
         raise
     return await _answered(state, request, settings, prepared, got, rescue.asked)
 
@@ -159,7 +163,8 @@ async def _answered(state: State, request: web.Request, settings: Settings, prep
     _note(state, request, prepared, got)
     drained = False
     try:
-        return await _relayed(request, result, context_headers(settings.sessions.header, prepared, got), keeping.settle)
+        ours = context_headers(settings.sessions.header, prepared, got)
+        return await _relayed(request, result, ours, keeping.settle, size_to_show(prepared, got))
     except (ConnectionResetError, asyncio.CancelledError):
         if isinstance(result, Stream) and settings.upstream.on_disconnect == "drain":
             drained = True
@@ -175,10 +180,12 @@ async def _ended(keeping: Keeping, result: Stream | Whole | Refused) -> None:
     await keeping.settle(False)
 
 
-async def _relayed(request: web.Request, result: Stream | Whole | Refused, ours: Sequence[tuple[str, str]], settle: Settle) -> web.StreamResponse:
+async def _relayed(
+    request: web.Request, result: Stream | Whole | Refused, ours: Sequence[tuple[str, str]], settle: Settle, size: Logical | None = None
+) -> web.StreamResponse:
     if isinstance(result, Stream):
-        return await relay_stream(request, result, ours, settle)
-    return await relay_whole(request, result, ours, settle)
+        return await relay_stream(request, result, ours, settle, size)
+    return await relay_whole(request, result, ours, settle, size)
 
 
 def context_headers(session_header: str, prepared: Prepared, got: Got) -> list[tuple[str, str]]:
@@ -191,8 +198,9 @@ def context_headers(session_header: str, prepared: Prepared, got: Got) -> list[t
         ("X-Context-Tokens-Sent", str(got.plan.tokens_sent)),
         ("X-Context-Budget", str(got.plan.budget.prompt_tokens)),
         ("X-Context-Actions", actions),
-        ("X-Context-Attempts", str(got.attempts)),
+        ("X-Context-Attempts", str(got.calls)),
         ("X-Context-Window", window_shown(prepared.belief)),
+        *([("X-Context-Arm", prepared.caller.arm)] if prepared.caller.arm else []),
     ]
 
 
@@ -213,14 +221,18 @@ def _note(state: State, request: web.Request, prepared: Prepared, got: Got) -> N
     """Count the request, and leave its figures for the log line."""
     plan, metrics = got.plan, state.metrics
     metrics.requests.labels("refused" if isinstance(got.result, Refused) else "answered").inc()
+    arm_figures.count_answer(metrics, prepared.caller.arm, got)
     metrics.tokens_in.inc(plan.tokens_in)
     metrics.tokens_sent.inc(plan.tokens_sent)
     for name, edits in plan.actions:
         metrics.stage_edits.labels(name).inc(edits)
+    if plan.checkpoint is not None and plan.actions:
+        metrics.compactions.inc()
+        metrics.last_gain.set(sum(saved for _, saved in plan.saved))
     actions = ",".join(f"{name}={count}" for name, count in _actions(got)) or "none"
     session = prepared.caller.key.id if prepared.caller.key else "-"
     request[NOTE] = (
-        f" session={session} tokens={plan.tokens_in}>{plan.tokens_sent} budget={plan.budget.prompt_tokens} actions={actions} calls={got.attempts}"
+        f" session={session} tokens={plan.tokens_in}>{plan.tokens_sent} budget={plan.budget.prompt_tokens} actions={actions} calls={got.calls}"
     )
 
 

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from aiohttp import web
 
-from ctxproxy.config.load import policy_for
+from ctxproxy.config.policies import choose
 from ctxproxy.config.schema import Settings
 from ctxproxy.core import headers
 from ctxproxy.core.policy import Policy
@@ -53,6 +53,8 @@ class Caller:
     mode: Mode
     profile: str
     policy: Policy
+    arm: str
+    """The arm of the experiment that chose the policy; "" if none did."""
     retried: bool
     """The client says that it sends this request again (its answer was lost)."""
 
@@ -90,13 +92,16 @@ def identify(request: web.Request, chat: ChatRequest, settings: Settings, secret
     if mode == "append" and given is None:
         name_it = f"mode append needs {settings.sessions.header}: without a name each request would begin a session of its own"
         raise BadRequest(name_it, param=settings.sessions.header)
+    key = SessionKey(tenant, name) if name else None
+    choice = choose(settings, profile or None, chat.model, key)
     return Caller(
         target=target,
-        key=SessionKey(tenant, name) if name else None,
+        key=key,
         named=given is not None,
         mode=mode,
         profile=profile,
-        policy=policy_for(settings, profile or None, chat.model),
+        policy=choice.policy,
+        arm=choice.arm,
         retried=request.headers.get("X-Stainless-Retry-Count", "0").strip() not in ("", "0"),
     )
 

@@ -10,10 +10,12 @@ from ctxproxy.config.schema import Settings
 from ctxproxy.core.effects import Effect, MoveTip
 from ctxproxy.core.messages import Message
 from ctxproxy.core.plan import background_tip
+from ctxproxy.core.records import NOTHING_SPENT, Spent
 from ctxproxy.core.reply import Reply
 from ctxproxy.core.rewrites import has_media
 from ctxproxy.core.sessions import Joined, manner_seen, rebased
 from ctxproxy.core.settle import Ending, settle
+from ctxproxy.core.spending import spent_on
 from ctxproxy.errors import CtxproxyError, StoreUnavailable
 from ctxproxy.proxy.attempt import Refused, Stream, Whole
 from ctxproxy.proxy.prepare import Prepared, stored_message
@@ -41,9 +43,12 @@ class Keeping:
 
     async def settle(self, whole: bool) -> None:
         """Write what is to be kept; returns when it is durable, or after SETTLE_WITHIN_S. Never raises but for cancellation."""
-        if self._settled or self._prepared.caller.key is None:
+        if self._settled:
             return
         self._settled = True
+        if self._prepared.caller.key is None:
+            self._spent(self._reply())
+            return
         writing = self._state.tasks.start(self._write(whole), "settle")
         await asyncio.wait([writing], timeout=SETTLE_WITHIN_S)
 
@@ -64,7 +69,7 @@ class Keeping:
         complete = whole and reply is not None and reply.complete
         replies = tuple(choice.message for choice in reply.choices) if reply else ()
         try:
-            await self._apply(replies, complete=complete)
+            await self._apply(replies, self._spent(reply), complete=complete)
             self._state.health.wrote()
         except StoreUnavailable as error:
             self._state.metrics.store_errors.inc()
@@ -87,10 +92,25 @@ class Keeping:
             case Refused():
                 return None
 
+    def _spent(self, reply: Reply | None) -> Spent:
+        """What the request cost, counted; an upstream charges nothing for a refusal."""
+        if isinstance(self._got.result, Refused):
+            return NOTHING_SPENT
+        try:
+            spent = spent_on(self._got.situation, self._got.plan, self._prepared.session, reply.usage if reply else None)
+        except Exception as error:
+            log.exception("the cost of a request could not be told: %s", type(error).__name__)
+            return NOTHING_SPENT
+        self._state.metrics.count_spent(spent)
+        return spent
+
     async def _learn(self, reply: Reply | None) -> None:
         """The upstream's own count of the prompt calibrates ours, and shows windows larger than believed; pictures tell nothing."""
         caller, plan, model = self._prepared.caller, self._got.plan, self._prepared.chat.model
         origin = caller.target.origin
+        recall = self._got.recall
+        if recall is not None and recall.calls:
+            return  # what was sent is not what the plan has counted
         refused_before = self._got.attempts > 1  # what the refusal stated is surer than what an answer right after it shows
         if reply is not None and reply.usage is not None and not refused_before and not any(has_media(m) for m in plan.messages):
             counted = round(plan.tokens_sent / self._prepared.factor)
@@ -106,7 +126,7 @@ class Keeping:
             need = need_of(situation, tip, self._settings.summarizer, self._asked.window_tokens)
             self._state.tasks.start(self._state.summaries.write(key, need, self._asked), "summary")
 
-    async def _apply(self, replies: tuple[Message, ...], *, complete: bool) -> None:
+    async def _apply(self, replies: tuple[Message, ...], spent: Spent, *, complete: bool) -> None:
         prepared, situation, plan = self._prepared, self._got.situation, self._got.plan
         caller = prepared.caller
         assert caller.key is not None
@@ -123,6 +143,8 @@ class Keeping:
                 replies,
                 complete,
                 self._state.clock(),
+                recall=prepared.bare is not None and not (self._got.recall and self._got.recall.refused),
+                spent=spent,
             )
             effects: list[Effect] = settle(situation, plan, ending)
             if await self._state.store.apply(effects) or situation.reconciled.joined is not Joined.THIN:

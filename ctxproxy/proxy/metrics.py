@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+from ctxproxy.core.records import Spent
 
 SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5)
 
@@ -17,13 +19,36 @@ class Metrics:
         self.tokens_in = Counter("ctxproxy_tokens_in", "Logical prompt tokens of all requests", registry=self.registry)
         self.tokens_sent = Counter("ctxproxy_tokens_sent", "Prompt tokens sent", registry=self.registry)
         self.stage_edits = Counter("ctxproxy_stage_edits", "Edits by stage", ["stage"], registry=self.registry)
+        self.compactions = Counter("ctxproxy_compactions", "New decisions to shorten a prompt", registry=self.registry)
+        self.last_gain = Gauge("ctxproxy_last_compaction_gain_tokens", "Tokens that the newest of them saved", registry=self.registry)
         self.overflows = Counter("ctxproxy_overflows", "Context overflows by result", ["result"], registry=self.registry)
         self.summaries = Counter("ctxproxy_summaries", "Summaries by result", ["result"], registry=self.registry)
+        self.cost = Counter("ctxproxy_cost", "Costs in prompt tokens that are not cached, by our model of the cache", ["of"], registry=self.registry)
+        self.tokens_cached = Counter("ctxproxy_tokens_cached", "Prompt tokens that the upstream had cached", ["source"], registry=self.registry)
+        self.tokens_reported = Counter("ctxproxy_tokens_reported", "Prompt tokens as the upstream reported them", registry=self.registry)
+        self.recalls = Counter("ctxproxy_recalls", "Calls of the recall tool by result", ["result"], registry=self.registry)
         self.failed_open = Counter("ctxproxy_failed_open", "Requests passed on untouched after a fault of ours", registry=self.registry)
         self.store_errors = Counter("ctxproxy_store_errors", "Store calls that failed", registry=self.registry)
+        self.max_steps = Counter("ctxproxy_max_steps", "Requests whose turn had come to its most steps", registry=self.registry)
+        self.arm_requests = Counter(
+            "ctxproxy_arm_requests", "Chat completion requests of an experiment's arm by outcome", ["arm", "outcome"], registry=self.registry
+        )
+        self.arm_tokens_in = Counter("ctxproxy_arm_tokens_in", "Logical prompt tokens of an arm's requests", ["arm"], registry=self.registry)
+        self.arm_tokens_sent = Counter("ctxproxy_arm_tokens_sent", "Prompt tokens sent for an arm", ["arm"], registry=self.registry)
+        self.arm_compactions = Counter("ctxproxy_arm_compactions", "New decisions made for an arm", ["arm"], registry=self.registry)
+        self.arm_overflows = Counter("ctxproxy_arm_overflows", "Context overflows of an arm by result", ["arm", "result"], registry=self.registry)
         self.planning = Histogram(
             "ctxproxy_planning_seconds", "Time from the whole body to the upstream call", buckets=SECONDS, registry=self.registry
         )
+
+    def count_spent(self, spent: Spent) -> None:
+        """Add what requests and summaries cost."""
+        self.cost.labels("all").inc(spent.cost_all)
+        self.cost.labels("sent").inc(spent.cost_sent)
+        self.cost.labels("summaries").inc(spent.cost_summaries)
+        self.tokens_cached.labels("expected").inc(spent.cached_expected)
+        self.tokens_cached.labels("reported").inc(spent.reported_cached)
+        self.tokens_reported.inc(spent.reported_prompt)
 
     def text(self) -> bytes:
         """The exposition text for `GET /metrics`."""

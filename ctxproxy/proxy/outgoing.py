@@ -21,9 +21,22 @@ CLIMBS = re.compile(r"(?:^|/|%2f|%5c|\\)(?:\.|%2e){2}(?:$|/|%2f|%5c|\\|;)", re.I
 """A segment `..`, spelled in any way that some server undoes (RFC 3986 §5.2.4)."""
 
 
-def call_for(request: web.Request, target: Target, settings: Settings, body: bytes | AsyncIterator[bytes] | None, *, reencoded: bool = False) -> Call:
-    """The upstream call for a request; with `reencoded`, the body no longer has the coding that the client gave it."""
+def call_for(
+    request: web.Request,
+    target: Target,
+    settings: Settings,
+    body: bytes | AsyncIterator[bytes] | None,
+    *,
+    reencoded: bool = False,
+    plain: bool = False,
+) -> Call:
+    """The upstream call for a request; with `reencoded`, the body no longer has the coding that the client gave it.
+
+    With `plain`, the answer is asked for without any coding: it has to be read.
+    """
     passed = headers.request_headers(list(request.headers.items()), own_headers(settings))
+    if plain:
+        passed = [*((name, value) for name, value in passed if name.lower() != "accept-encoding"), ("Accept-Encoding", "identity")]
     if reencoded:
         passed = [(name, value) for name, value in passed if name.lower() != "content-encoding"]
     if not any(request.headers.get(name) for name in CREDENTIAL_HEADERS):

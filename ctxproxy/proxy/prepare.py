@@ -7,16 +7,19 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from ctxproxy.config.load import policy_for
+from ctxproxy.config.policies import policy_for
 from ctxproxy.config.schema import Settings
+from ctxproxy.core import recall_tool
 from ctxproxy.core.budget import budget
 from ctxproxy.core.checkpoints import variant_of
 from ctxproxy.core.effects import OpenSession
 from ctxproxy.core.messages import ROOT, Message, Tip, chain, leading_system, read
-from ctxproxy.core.plan import Situation
 from ctxproxy.core.policy import Policy
+from ctxproxy.core.presets import acts_when_short
 from ctxproxy.core.records import Checkpoint, Session, SessionKey, StoredMessage, Summary, WindowBelief
 from ctxproxy.core.sessions import Joined, Reconciled, answers_open_calls, frame_of, join_full, join_thin, may_be_thin
+from ctxproxy.core.situation import Situation
+from ctxproxy.core.steps import stopped
 from ctxproxy.core.tokens import has_media, surely_fits
 from ctxproxy.core.windows import rule_for
 from ctxproxy.core.wire import ChatRequest, from_log
@@ -63,6 +66,8 @@ class Prepared:
     factor: float
     """What our own counts were multiplied by."""
     situation: Situation
+    bare: ChatRequest | None = None
+    """The client's own request, where `chat` offers the recall tool beside it."""
 
     @property
     def rebuilt(self) -> bool:
@@ -79,8 +84,11 @@ async def prepare(state: State, settings: Settings, chat: ChatRequest, caller: C
     leading, rest = chat.messages[:at], chat.messages[at:]
     frame = frame_of(chat.model, stream=chat.stream, tools=chat.tools)
     session = await state.store.session(caller.key) if caller.key else None
+    bare = chat if state.recall.is_offered(chat, caller, session) else None
+    chat = recall_tool.offered(chat) if bare else chat
     if caller.key and caller.mode == "append" and state.health.trouble:
-        await state.store.apply([OpenSession(caller.key, state.clock())])  # an answer that is not kept would be forgotten by all
+        opened = OpenSession(caller.key, state.clock(), recall=bare is not None)
+        await state.store.apply([opened])  # an answer that is not kept would be forgotten by all
         state.health.wrote()
     reconciled = await _reconciled(state, caller, session, leading, rest, frame)
     if caller.key and reconciled.joined is Joined.THIN:
@@ -90,17 +98,17 @@ async def prepare(state: State, settings: Settings, chat: ChatRequest, caller: C
     tokenizer = await tokenizer_for(state, settings, chat.model)
     belief = state.windows.belief(caller.target.origin, chat.model, settings.models)
     decisions = await decisions_for(state, caller.key, reconciled.tips)
-    if reconciled.joined is not Joined.THIN and _surely_as_it_came(chat, caller.policy, belief, session, decisions):
+    if bare is None and reconciled.joined is not Joined.THIN and _surely_as_it_came(chat, caller.policy, belief, session, decisions):
         when_sure()
     fixed = await state.counts.fixed(chat.tools, chat.functions, chat.response_format, tokenizer)
     ask = Ask(chat.model, caller.target.origin, caller.policy, leading, chat.max_output, fixed, session)
     situation = await situation_for(state, settings, ask, reconciled, decisions)
-    return Prepared(chat, caller, session, frame, belief, fixed, tokenizer, _factor(state, settings, ask), situation)
+    return Prepared(chat, caller, session, frame, belief, fixed, tokenizer, _factor(state, settings, ask), situation, bare)
 
 
 def _surely_as_it_came(chat: ChatRequest, policy: Policy, belief: WindowBelief, session: Session | None, decisions: Decisions) -> bool:
     """Whether a full history fits by its bytes alone, and nothing was ever decided, forgotten or said that could change it."""
-    if chat.has_directives or policy.max_turns is not None or decisions.checkpoints or (session and session.forgotten):
+    if chat.has_directives or acts_when_short(policy) or stopped(policy, chat.messages) or decisions.checkpoints or (session and session.forgotten):
         return False
     trigger = budget(policy, belief.window, chat.max_output, 0).trigger
     return len(chat.body) <= trigger and surely_fits(len(chat.body), trigger, has_media=has_media(chat.messages))
@@ -127,7 +135,7 @@ async def stored_situation(state: State, settings: Settings, session: Session, t
     rows = await state.store.history(session.key, tip)
     reconciled = join_thin([], [stored_message(row) for row in rows], [row.tip for row in rows], retried=False)
     leading = tuple(read(raw) for raw in session.system)
-    policy = policy_for(settings, session.profile or None, session.model)
+    policy = policy_for(settings, session.profile or None, session.model, session.key)
     origin = target_for(settings, session.model).origin
     ask = Ask(session.model, origin, policy, leading, None, session.fixed_tokens, session)
     return await situation_for(state, settings, ask, reconciled, await decisions_for(state, session.key, reconciled.tips))
@@ -155,9 +163,11 @@ async def situation_for(state: State, settings: Settings, ask: Ask, reconciled: 
         checkpoints=decisions.checkpoints,
         summaries=decisions.summaries,
         pins=decisions.pins,
+        memo=state.readings,
         forgotten=ask.session.forgotten if ask.session else frozenset(),
-        summarizer=settings.summarizer.kind,
+        summarizer=settings.summarizer.manner,
         summary_max_tokens=settings.summarizer.max_tokens,
+        idle_s=state.clock() - ask.session.last_used if ask.session else 0.0,
     )
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import assert_never
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal, assert_never
 
 from aiohttp import web
 
@@ -15,14 +15,17 @@ from ctxproxy.config.schema import Settings
 from ctxproxy.core import ladder, wire
 from ctxproxy.core.budget import tightened
 from ctxproxy.core.ladder import Attempt, ClampOutput, Clear, GiveUp, Replan, ShortenLastUser, SummarizeAndTrim
-from ctxproxy.core.plan import Plan, Situation, observed, plan
+from ctxproxy.core.plan import Plan, observed, plan
 from ctxproxy.core.rescue_plans import cleared, replanned, shortened, trimmed
+from ctxproxy.core.situation import Situation
+from ctxproxy.core.steps import at_limit, stopped
 from ctxproxy.ports import Response
 from ctxproxy.proxy.attempt import Refused, Stream, Whole, examine
 from ctxproxy.proxy.early import EarlyCall
 from ctxproxy.proxy.identify import origin_of
 from ctxproxy.proxy.outgoing import call_for
 from ctxproxy.proxy.prepare import Prepared
+from ctxproxy.proxy.recall_offer import RecallUse
 from ctxproxy.proxy.state import State
 from ctxproxy.proxy.summary_desk import Asked, asked_for, informed, need_of
 
@@ -44,6 +47,22 @@ class Got:
     attempts: int
     marks: tuple[tuple[str, int], ...] = ()
     """What was done beside the plan's stages, for `X-Context-Actions`."""
+    changes: Mapping[str, bytes] = field(default_factory=dict)
+    """Values that were sent in place of the request's own."""
+    recall: RecallUse | None = None
+    """What the model did with the recall tool; None where it was not offered."""
+
+    @property
+    def calls(self) -> int:
+        """Upstream calls, up to now."""
+        return self.attempts + (self.recall.calls if self.recall else 0)
+
+    @property
+    def overflow(self) -> Literal["", "rescued", "gave_up"]:
+        """What came of it if the upstream said "too long"; "" if it did not."""
+        if isinstance(self.result, Refused):
+            return "gave_up" if self.attempts > 1 or self.result.verdict.kind == "overflow" else ""
+        return "rescued" if self.attempts > 1 else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,17 +98,28 @@ class Rescue:
     async def first_plan(self) -> Ready:
         """What to send, with the summary it wants where that is to be waited for."""
         situation, planned = await self._decided(self._prepared.situation, plan, wait=not self._settings.summarizer.background)
+        self._watch_steps(situation)
         if situation.policy.observe and planned.changed:
             self._marks.append(("observed", 1))
             planned = observed(situation, planned)
         return self._ready(situation, planned)
+
+    def _watch_steps(self, situation: Situation) -> None:
+        """Say that the turn has come to its most steps, and have it answered without another call where that was asked for (000-06)."""
+        history, chat = situation.reconciled.history, self._prepared.chat
+        if not at_limit(situation.policy, history):
+            return
+        self._marks.append(("max_steps", 1))
+        self._state.metrics.max_steps.inc()
+        if stopped(situation.policy, history) and (chat.tools or chat.functions):
+            self._changes["tool_choice" if chat.tools else "function_call"] = b'"none"'
 
     async def answer(self, ready: Ready, early: EarlyCall) -> Got:
         """The upstream's answer, or its last refusal; raises UpstreamUnreachable and UpstreamTimeout."""
         attempts = 0
         while True:
             attempts += 1
-            as_it_came = ready.body is self._prepared.chat.body and attempts == 1
+            as_it_came = self._prepared.bare is None and ready.body is self._prepared.chat.body and attempts == 1
             result = await self._examined(await early.response() if as_it_came else await self._send(ready.body))
             step = await self._rescued(result, ready) if isinstance(result, Refused) else None
             if step is None:
@@ -102,14 +132,16 @@ class Rescue:
         return Ready(situation, planned, wire.render(self._prepared.chat, planned.messages if edited else None, self._changes))
 
     def _got(self, result: Stream | Whole | Refused, situation: Situation, planned: Plan, attempts: int) -> Got:
-        if attempts > 1 or (isinstance(result, Refused) and result.verdict.kind == "overflow"):
-            self._state.metrics.overflows.labels("gave_up" if isinstance(result, Refused) else "rescued").inc()
-        return Got(result, situation, planned, attempts, tuple(self._marks))
+        got = Got(result, situation, planned, attempts, tuple(self._marks), dict(self._changes))
+        if got.overflow:
+            self._state.metrics.overflows.labels(got.overflow).inc()
+        return got
 
     async def _send(self, body: bytes) -> Response:
         """One upstream call with a body of ours."""
         target = self._prepared.caller.target
-        return await self._state.upstream(target.base_url).send(call_for(self._request, target, self._settings, body, reencoded=True))
+        call = call_for(self._request, target, self._settings, body, reencoded=True, plain=self._prepared.bare is not None)
+        return await self._state.upstream(target.base_url).send(call)
 
     async def _examined(self, response: Response) -> Stream | Whole | Refused:
         self._state.metrics.upstream_calls.labels("chat", str(response.status)).inc()

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 
 from ctxproxy.config.schema import Settings
 from ctxproxy.ports import Store, Tokenizer, Upstream
-from ctxproxy.proxy.counting import Counts, Identities
+from ctxproxy.proxy.counting import Counts, Identities, Readings
 from ctxproxy.proxy.health import Health
 from ctxproxy.proxy.metrics import Metrics
+from ctxproxy.proxy.recall_offer import RecallOffers
 from ctxproxy.proxy.summary_desk import SummaryDesk
 from ctxproxy.proxy.tasks import Tasks
 from ctxproxy.proxy.window_book import WindowBook
@@ -34,7 +35,9 @@ class State:
     summaries: SummaryDesk
     counts: Counts
     identities: Identities
+    readings: Readings
     tasks: Tasks
     health: Health
     metrics: Metrics
+    recall: RecallOffers = field(default_factory=RecallOffers)
     clock: Callable[[], float] = field(default=time.time)

@@ -14,6 +14,7 @@ from typing import Any
 
 from ctxproxy.core import jsontext
 from ctxproxy.core.codings import decode_body
+from ctxproxy.core.costs import summary_cost
 from ctxproxy.core.extractive import CountText
 from ctxproxy.core.messages import text_of, tool_calls
 from ctxproxy.core.overflow import classify
@@ -34,6 +35,8 @@ TRIES = 2
 AT_ONCE = 4
 """Calls for the parts of one long history that run side by side."""
 ANSWER_BYTES = 4_194_304
+MOST_TOLD_TOKENS = 10_000_000
+"""No window is larger: a call whose `usage` tells of more has not cost so much."""
 THINKING_ENDS = ("</think>", "</thinking>")
 """What stands before these is a model's reasoning, shown by servers that do not part it from the answer."""
 
@@ -64,9 +67,12 @@ class Summarizer:
         self._timeout_s = timeout_s
         self._clock = clock
 
-    async def make(self, need: Need, writer: Writer, count_text: CountText) -> Summary | None:
-        """The summary, verified and completed; None if it could not be had within the time and the calls allowed. Never raises."""
-        job = _Job(need, writer, count_text)
+    async def make(self, need: Need, writer: Writer, count_text: CountText, spend: Callable[[float], None]) -> Summary | None:
+        """The summary, verified and completed; None if it could not be had within the time and the calls allowed. Never raises.
+
+        `spend` is told what each answered call cost, in prompt tokens that are not cached.
+        """
+        job = _Job(need, writer, count_text, spend)
         try:
             async with asyncio.timeout(self._timeout_s):
                 text = await job.text()
@@ -75,12 +81,12 @@ class Summarizer:
             return None
         if text is None:
             return None
-        whole = await asyncio.to_thread(_completed, text, need, count_text)
+        whole = await asyncio.to_thread(completed, text, need, count_text)
         tokens = count_text(whole)
         return Summary(need.tip, whole, "llm", writer.model, len(need.messages), tokens, need.start, need.end, self._clock())
 
 
-def _completed(text: str, need: Need, count_text: CountText) -> str:
+def completed(text: str, need: Need, count_text: CountText) -> str:
     """With rules and values appended, unless that makes it no smaller than the originals."""
     whole = complete(text, need, count_text)
     return whole if verify(Draft(whole), need, count_text).ok else text
@@ -93,6 +99,7 @@ class _Job:
     need: Need
     writer: Writer
     count_text: CountText
+    spend: Callable[[float], None]
     calls: int = 0
     failures: int = 0
     dialect: Dialect = Dialect()
@@ -142,6 +149,7 @@ class _Job:
                 continue
             tries += 1
             draft = _draft(body)
+            self.spend(await asyncio.to_thread(self._cost, prompt, body, draft))
             verdict = verify(draft, self.need, self.count_text)
             if verdict.ok:
                 return draft.text.strip()
@@ -158,6 +166,14 @@ class _Job:
             return response.status, await _read(response)
         finally:
             await response.close()
+
+    def _cost(self, prompt: Prompt, body: bytes, draft: Draft) -> float:
+        """What a call cost, by the upstream's own figures where it gives them."""
+        reply = reply_from_body(body)
+        if reply and reply.usage:
+            read, written = (max(0, min(told, MOST_TOLD_TOKENS)) for told in (reply.usage.prompt_tokens, reply.usage.completion_tokens))
+            return summary_cost(read, written)
+        return summary_cost(self.count_text(prompt.system) + self.count_text(prompt.user), self.count_text(draft.text))
 
     def _headers(self) -> Headers:
         own = (("Content-Type", "application/json"), ("Accept", "application/json"), ("Accept-Encoding", "identity"), ("X-Purpose", "summary"))

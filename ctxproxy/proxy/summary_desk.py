@@ -5,23 +5,27 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from aiohttp import web
 
+from ctxproxy.config.own_parts import summarizer_at
 from ctxproxy.config.schema import Settings
-from ctxproxy.core.effects import PutSummary
+from ctxproxy.core.effects import CountUse, Effect, PutSummary
 from ctxproxy.core.language import language_of
 from ctxproxy.core.messages import Tip
-from ctxproxy.core.plan import Situation
 from ctxproxy.core.policy import SummarizerPolicy
-from ctxproxy.core.records import SessionKey, Summary
-from ctxproxy.core.summaries import Need
+from ctxproxy.core.presets import stages_of
+from ctxproxy.core.records import SessionKey, Spent, Summary
+from ctxproxy.core.situation import Situation
+from ctxproxy.core.stages.rolling_summary import RollingSummary
+from ctxproxy.core.summaries import Need, reads_again
 from ctxproxy.errors import StoreUnavailable
 from ctxproxy.ports import Headers, Store, Tokenizer, Upstream
 from ctxproxy.proxy.identify import Target, credentials_of
 from ctxproxy.proxy.metrics import Metrics
+from ctxproxy.proxy.own_summarizer import Own, OwnSummarizer
 from ctxproxy.proxy.summarizer import Summarizer, Writer
 from ctxproxy.proxy.tasks import Tasks
 
@@ -42,6 +46,8 @@ class Asked:
     window_tokens: int
     tokenizer: Tokenizer
     timeout_s: float
+    own: Own | None = None
+    """A function of the user's that is asked instead."""
 
 
 class SummaryDesk:
@@ -52,6 +58,7 @@ class SummaryDesk:
         self._upstream = upstream
         self._metrics = metrics
         self._tasks = tasks
+        self._own = OwnSummarizer()
         self._writing: dict[tuple[SessionKey | None, Tip], asyncio.Task[Summary | None]] = {}
         self._failed_at: dict[SessionKey, float] = {}
 
@@ -72,20 +79,31 @@ class SummaryDesk:
         return await asyncio.shield(running)
 
     async def _write(self, key: SessionKey | None, need: Need, asked: Asked) -> Summary | None:
-        writer = Writer(self._upstream(asked.base_url), asked.base_url, asked.model, asked.window_tokens, asked.credentials)
-        summary = await Summarizer(asked.timeout_s).make(need, writer, asked.tokenizer.count)
+        costs: list[float] = []
+        summary = await self._made(need, asked, costs.append)
         self._metrics.summaries.labels("failed" if summary is None else "made").inc()
+        spent = Spent(cost_summaries=sum(costs))
+        self._metrics.count_spent(spent)
         if key is None:
             return summary
         if summary is None:
             self._failed_at[key] = time.monotonic()
-            return None
-        self._failed_at.pop(key, None)
+        else:
+            self._failed_at.pop(key, None)
+        await self._keep(key, [CountUse(key, spent=spent), *([PutSummary(key, summary)] if summary else [])])
+        return summary
+
+    async def _made(self, need: Need, asked: Asked, spend: Callable[[float], None]) -> Summary | None:
+        if asked.own is not None:
+            return await self._own.make(asked.own, need, asked.tokenizer.count, asked.timeout_s)
+        writer = Writer(self._upstream(asked.base_url), asked.base_url, asked.model, asked.window_tokens, asked.credentials)
+        return await Summarizer(asked.timeout_s).make(need, writer, asked.tokenizer.count, spend)
+
+    async def _keep(self, key: SessionKey, effects: Sequence[Effect]) -> None:
         try:
-            await self._store.apply([PutSummary(key, summary)])
+            await self._store.apply(effects)
         except StoreUnavailable as error:
             log.warning("could not write a summary of session %s to the store: %s", key.id, error.message)
-        return summary
 
 
 def asked_for(request: web.Request, settings: Settings, target: Target, model: str, window_tokens: int, tokenizer: Tokenizer) -> Asked:
@@ -95,23 +113,30 @@ def asked_for(request: web.Request, settings: Settings, target: Target, model: s
         credentials: list[tuple[str, str]] = [("Authorization", f"Bearer {own.api_key}")] if own.api_key else []
     else:
         credentials = credentials_of(request, target)
-    return Asked(own.base_url or target.base_url, own.model or model, credentials, window_tokens, tokenizer, own.timeout_s)
+    function = summarizer_at(own.kind)
+    named = Own(own.kind, function) if function else None
+    return Asked(own.base_url or target.base_url, own.model or model, credentials, window_tokens, tokenizer, own.timeout_s, named)
 
 
 def need_of(situation: Situation, tip: Tip, policy: SummarizerPolicy, window_tokens: int) -> Need:
-    """What has to be summarized: the originals up to a tip, or, if they are too many to be read again, those after an earlier summary."""
+    """What has to be summarized: what came after an earlier summary, or all of it again where that is due and not too much.
+
+    A running summary is only carried on: nothing is summarized twice (004-S12).
+    """
     at = situation.reconciled.tips.index(tip) + 1
-    previous, start = None, 0
-    if sum(situation.counts[:at]) > READ_AGAIN_CALLS * window_tokens:
-        places = {t: n for n, t in enumerate(situation.reconciled.tips[:at])}
-        ready = [s for s in situation.summaries if s.kind == "llm" and s.tip in places]
-        previous = max(ready, key=lambda s: places[s.tip], default=None)
-        start = places[previous.tip] + 1 if previous else 0
+    places = {t: n for n, t in enumerate(situation.reconciled.tips[:at], 1)}
+    ready = [s for s in situation.summaries if s.kind == "llm" and s.tip in places]
+    previous = max(ready, key=lambda s: places[s.tip], default=None)
+    readable = sum(situation.counts[:at]) <= READ_AGAIN_CALLS * window_tokens
+    running = next((stage for stage in stages_of(situation.policy) if isinstance(stage, RollingSummary)), None)
+    if previous and readable and not running and reads_again(places[previous.tip], at):
+        previous = None
+    start = places[previous.tip] if previous else 0
     messages = situation.reconciled.history[start:at]
     language = language_of(situation.reconciled.history) if policy.language == "auto" else policy.language
-    most = min(policy.max_tokens, max(situation.budget.limit // 4, 64))
+    most = min(policy.max_tokens, running.max_summary_tokens if running else policy.max_tokens, max(situation.budget.limit // 4, 64))
     kept = tuple(m for m, t in zip(messages, situation.reconciled.tips[start:at], strict=True) if t not in situation.forgotten)
-    return Need(tip, kept, language, most, previous, situation.since, situation.now)
+    return Need(tip, kept, language, most, previous, situation.since, situation.now, tuple(situation.pins))
 
 
 def informed(situation: Situation, summary: Summary) -> Situation:

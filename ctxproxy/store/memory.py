@@ -20,7 +20,7 @@ from ctxproxy.core.effects import (
     PutWindow,
 )
 from ctxproxy.core.messages import ROOT, Tip
-from ctxproxy.core.records import Checkpoint, Located, Page, Pin, Session, SessionKey, StoredMessage, Summary, Totals, WindowBelief
+from ctxproxy.core.records import NOTHING_SPENT, Checkpoint, Located, Page, Pin, Session, SessionKey, StoredMessage, Summary, Totals, WindowBelief
 from ctxproxy.errors import StoreUnavailable
 from ctxproxy.store.lineage import descendants
 from ctxproxy.store.pages import Place, cursor_of, page_size, place_of
@@ -129,6 +129,7 @@ class MemoryStore:
             tokens_in=sum(session.tokens_in for session in sessions),
             tokens_sent=sum(session.tokens_sent for session in sessions),
             compactions=sum(session.compactions for session in sessions),
+            spent=sum((session.spent for session in sessions), NOTHING_SPENT),
         )
 
     async def apply(self, effects: Sequence[Effect]) -> bool:
@@ -183,7 +184,7 @@ class MemoryStore:
         kept = self._kept.get(effect.key)
         if kept is None:
             self._serial += 1
-            kept = self._kept[effect.key] = _Kept(self._serial, Session(effect.key, created=effect.now))
+            kept = self._kept[effect.key] = _Kept(self._serial, Session(effect.key, created=effect.now, recall=effect.recall))
         if effect.model is not None:
             kept.session = replace(kept.session, model=effect.model, profile=effect.profile, fixed_tokens=effect.fixed_tokens)
         kept.session = replace(
@@ -251,6 +252,7 @@ def _count(kept: _Kept, use: CountUse) -> None:
         tokens_in=session.tokens_in + use.tokens_in,
         tokens_sent=session.tokens_sent + use.tokens_sent,
         compactions=session.compactions + use.compactions,
+        spent=session.spent + use.spent,
     )
 
 

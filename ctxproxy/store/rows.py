@@ -13,12 +13,32 @@ import msgspec
 
 from ctxproxy.core.effects import OpenSession
 from ctxproxy.core.messages import Tip, digest
-from ctxproxy.core.records import Checkpoint, FrozenEntry, Located, Pin, Session, SessionKey, StoredMessage, Summary, Totals, WindowBelief
+from ctxproxy.core.records import (
+    Checkpoint,
+    FrozenEntry,
+    LeftOut,
+    Located,
+    Pin,
+    Session,
+    SessionKey,
+    Spent,
+    StoredMessage,
+    Summary,
+    Totals,
+    WindowBelief,
+)
 
 Row: TypeAlias = Sequence[Any]
 Values: TypeAlias = dict[str, Any]
-Decision: TypeAlias = tuple[tuple[FrozenEntry, ...], tuple[tuple[str, int], ...]]
-"""A checkpoint's entries and actions."""
+
+
+class Decision(msgspec.Struct, frozen=True, array_like=True):
+    """What a checkpoint says, as a list; a later version may add to its end, with a default for the rows of earlier ones."""
+
+    entries: tuple[FrozenEntry, ...]
+    actions: tuple[tuple[str, int], ...]
+    left: tuple[LeftOut, ...] = ()
+
 
 NO_SYSTEM = msgspec.msgpack.encode(())
 
@@ -49,8 +69,8 @@ def tips_value(tips: Collection[Tip]) -> str:
 
 
 def session_of(row: Row) -> Session:
-    name, tenant, tip, manner, frame, system, model, profile, fixed_tokens, created, last_used, *counts, forgotten, _ = row
-    requests, tokens_in, tokens_sent, compactions, messages, turns = counts
+    name, tenant, tip, manner, frame, system, model, profile, fixed_tokens, recall, created, last_used, *counts, forgotten, _ = row
+    requests, tokens_in, tokens_sent, compactions, messages, turns, *spent = counts
     return Session(
         key=SessionKey(tenant, unpack(name)),
         tip=tip,
@@ -60,12 +80,14 @@ def session_of(row: Row) -> Session:
         model=unpack(model),
         profile=unpack(profile),
         fixed_tokens=fixed_tokens,
+        recall=bool(recall),
         created=created,
         last_used=last_used,
         requests=requests,
         tokens_in=tokens_in,
         tokens_sent=tokens_sent,
         compactions=compactions,
+        spent=Spent(*spent),
         messages=messages,
         turns=turns,
         forgotten=frozenset(json.loads(forgotten)),
@@ -84,6 +106,7 @@ def opening_values(effect: OpenSession) -> Values:
         "model": None if effect.model is None else pack(effect.model),
         "profile": pack("" if effect.model is None else effect.profile),
         "fixed_tokens": 0 if effect.model is None else effect.fixed_tokens,
+        "recall": effect.recall,
     }
 
 
@@ -111,15 +134,15 @@ def located_of(row: Row) -> Located:
 
 def checkpoint_of(row: Row) -> Checkpoint:
     tip, variant, decision, created, wants = row
-    entries, actions = msgspec.msgpack.decode(decision, type=Decision)
-    return Checkpoint(tip, unpack(variant), entries, created, wants, actions)
+    said = msgspec.msgpack.decode(decision, type=Decision)
+    return Checkpoint(tip, unpack(variant), said.entries, created, wants, said.actions, said.left)
 
 
 def checkpoint_values(checkpoint: Checkpoint) -> Values:
     return {
         "tip": checkpoint.tip,
         "variant": pack(checkpoint.variant),
-        "decision": msgspec.msgpack.encode((checkpoint.entries, checkpoint.actions)),
+        "decision": msgspec.msgpack.encode(Decision(checkpoint.entries, checkpoint.actions, checkpoint.left)),
         "created": checkpoint.created,
         "wants": checkpoint.wants,
     }
@@ -166,4 +189,5 @@ def window_values(belief: WindowBelief) -> Values:
 
 
 def totals_of(row: Row) -> Totals:
-    return Totals(*row)
+    sessions, messages, requests, tokens_in, tokens_sent, compactions, *spent = row
+    return Totals(sessions, messages, requests, tokens_in, tokens_sent, compactions, Spent(*spent))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import assert_never
 
 from ctxproxy.core.effects import (
@@ -96,7 +97,7 @@ class EffectWriter:
                 self._append(session, messages)
             case CountUse():
                 counts = {name: getattr(effect, name) for name in COUNTERS}
-                self._run("count_use", session=session, **counts)
+                self._run("count_use", session=session, **counts, **asdict(effect.spent))
             case PutCheckpoint(checkpoint=checkpoint):
                 self._run("put_checkpoint", session=session, **checkpoint_values(checkpoint))
             case PutSummary(summary=summary):

@@ -122,7 +122,8 @@ def test_an_empty_list_is_said_in_words(proxy: FakeProxy, capsys: pytest.Capture
     ("words", "path"),
     [
         (["sessions", "show", "a/b c"], "sessions/a%2Fb%20c"),
-        (["sessions", "view", "ab:talk"], "sessions/ab%3Atalk/view"),
+        (["sessions", "view", "ab:talk", "--json"], "sessions/ab%3Atalk/view"),
+        (["sessions", "view", "of-another-version"], "sessions/of-another-version/view"),
         (["stats"], "stats"),
     ],
 )
@@ -130,6 +131,76 @@ def test_single_answers_are_printed_as_json(proxy: FakeProxy, capsys: pytest.Cap
     proxy.answer(path, {"名": "值"})
     assert main(words) == 0
     assert json.loads(capsys.readouterr().out) == {"名": "值"}
+
+
+REPORT = {
+    "changed": True,
+    "fits": False,
+    "tokens_in": 4321,
+    "tokens_sent": 1234,
+    "budget": {"prompt": 2000, "history": 1900},
+    "actions": [{"stage": "drop_oldest", "edits": 2, "saved_tokens": 3087}],
+    "failed": ["my_parts:Mine"],
+    "messages": [
+        {"tip": None, "message": {"role": "system", "content": "be brief\nand kind"}, "tokens": 5, "why": "leading"},
+        {
+            "tip": "b1" * 16,
+            "message": {"role": "user", "content": [{"type": "text", "text": "look"}, {"type": "image_url"}]},
+            "tokens": 900,
+            "why": "x" * 80,
+        },
+        {
+            "tip": "c1" * 16,
+            "message": {"role": "assistant", "content": None, "tool_calls": [{"function": {"name": "ls"}}]},
+            "tokens": 9,
+            "why": "kept",
+        },
+        {"tip": "d1" * 16, "message": {"role": "tool", "content": "word " * 40}, "tokens": 9, "why": "kept"},
+    ],
+    "history": [
+        {"tip": "a1" * 16, "role": "user", "state": "dropped", "tokens_before": 3087, "stands_in": None, "why": "left out: too old"},
+        {"tip": "b1" * 16, "role": "user", "state": "sent", "tokens_before": 900, "stands_in": 1, "why": "kept"},
+    ],
+}
+
+
+@pytest.mark.parametrize(("words", "path"), [(["sessions", "view", "talk"], "sessions/talk/view"), (["plan", "request.json"], "plan")])
+def test_a_plan_and_a_view_are_told_in_words(
+    proxy: FakeProxy, tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], path: str
+) -> None:
+    (tmp_path / "request.json").write_text('{"messages": []}', encoding="utf-8")
+    proxy.answer(path, REPORT)
+    assert main(words) == 0
+    figures, sent, gone = capsys.readouterr().out.split("\n\n")
+    assert figures.splitlines() == [
+        "1,234 of 4,321 prompt tokens are sent",
+        "budget 2,000, 1,900 of it for the history",
+        "drop_oldest: 2 edits, 3,087 tokens saved",
+        "my_parts:Mine: failed and was left out",
+        "it does not fit the budget",
+    ]
+    assert [line.split() for line in sent.splitlines()] == [
+        ["What", "is", "sent:"],
+        ["#", "ROLE", "TOKENS", "TEXT", "WHY"],
+        ["0", "system", "5", "be", "brief", "and", "kind", "leading"],
+        ["1", "user", "900", "look", "image_url", "x" * 80],
+        ["2", "assistant", "9", "→", "ls()", "kept"],
+        ["3", "tool", "9", *["word"] * 8, "wor…", "kept"],
+    ]
+    assert [line.split() for line in gone.splitlines()] == [
+        ["What", "is", "left", "out:"],
+        ["TIP", "ROLE", "STATE", "TOKENS", "IN", "#", "WHY"],
+        ["a1" * 8, "user", "dropped", "3087", "-", "left", "out:", "too", "old"],
+    ]
+
+
+@pytest.mark.parametrize(("changed", "words"), [(True, "an earlier decision is sent again"), (False, "nothing is changed")])
+def test_a_view_without_a_new_decision_says_so(proxy: FakeProxy, capsys: pytest.CaptureFixture[str], changed: bool, words: str) -> None:
+    proxy.answer("sessions/talk/view", {**REPORT, "actions": [], "failed": [], "fits": True, "changed": changed, "history": []})
+    assert main(["sessions", "view", "talk"]) == 0
+    out = capsys.readouterr().out
+    assert out.splitlines()[2] == words
+    assert out.splitlines()[-1] == "Nothing is left out."
 
 
 def test_an_export_is_one_message_a_line_and_loses_nothing(proxy: FakeProxy, capsys: pytest.CaptureFixture[str]) -> None:
@@ -151,7 +222,7 @@ def test_a_plan_is_asked_for_what_takes_room_in_the_prompt(proxy: FakeProxy, tmp
     proxy.answer("plan", {"actions": []})
     request = {"model": "m", "messages": [{"role": "user", "content": "x"}], "tools": [{}], "max_tokens": 5, "stream": True}
     (tmp_path / "request.json").write_text(json.dumps(request), encoding="utf-8")
-    assert main(["plan", "request.json", "--preset", "lossless", "--max-tokens", "300"]) == 0
+    assert main(["plan", "request.json", "--preset", "lossless", "--max-tokens", "300", "--json"]) == 0
     method, path, _, _, body = proxy.asked[0]
     assert (method, path) == ("POST", "/ctxproxy/api/plan")
     assert json.loads(body) == {"model": "m", "messages": request["messages"], "tools": [{}], "preset": "lossless", "max_tokens": 300}

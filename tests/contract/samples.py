@@ -6,7 +6,7 @@ import json
 
 from ctxproxy.core.effects import AppendMessages, Effect, MoveTip, OpenSession
 from ctxproxy.core.messages import ROOT, Tip, digest, next_tip
-from ctxproxy.core.records import Checkpoint, FrozenEntry, SessionKey, StoredMessage, Summary
+from ctxproxy.core.records import Checkpoint, FrozenEntry, LeftOut, SessionKey, StoredMessage, Summary
 
 KEY = SessionKey("0f" * 16, "talk")
 OTHER = SessionKey("0f" * 16, "other talk")
@@ -32,8 +32,9 @@ def begun(key: SessionKey, messages: list[StoredMessage], now: float = 1.0) -> l
 
 
 def checkpoint(tip: Tip, text: str = "shortened", variant: str = "model/adaptive", created: float = 1.0) -> Checkpoint:
-    entries = (FrozenEntry(tip="ab" * 16, tokens=3), FrozenEntry(raw=text.encode(), tokens=5, stage="summarize", covers=(tip,)))
-    return Checkpoint(tip, variant, entries, created, wants="ab" * 16, actions=(("summarize", 1),))
+    entries = (FrozenEntry(tip="ab" * 16, tokens=3), FrozenEntry(raw=text.encode(), tokens=5, stage="summarize", covers=(tip,), reason="summary"))
+    left = (LeftOut(("cd" * 16, "ef" * 16), "drop_oldest", "the oldest go first"),)
+    return Checkpoint(tip, variant, entries, created, wants="ab" * 16, actions=(("summarize", 1),), left=left)
 
 
 def summary(tip: Tip, text: str = "what was said", kind: str = "llm") -> Summary:

@@ -15,13 +15,15 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from ctxproxy.core.effects import AppendMessages, Forget, OpenSession, PutCheckpoint, PutPin, PutSummary
-from ctxproxy.core.records import Pin, SessionKey
+from ctxproxy.core.records import Checkpoint, FrozenEntry, Pin, Session, SessionKey
 from ctxproxy.errors import ConfigError, StoreUnavailable
-from ctxproxy.store import MemoryStore, SetAside, SqliteStore, open_store
+from ctxproxy.store import MemoryStore, SetAside, SqliteStore, open_store, rows
 from ctxproxy.store.queries import migrations, named_queries
+from ctxproxy.store.sqlite_file import APPLICATION_ID
 from tests.contract.conftest import no_damage
 from tests.contract.samples import KEY, OTHER, begun, chain, checkpoint, message, summary
 
@@ -275,6 +277,20 @@ def test_migrations_are_numbered_from_one_without_gaps() -> None:
     assert [step.version for step in migrations()] == list(range(1, len(migrations()) + 1))
 
 
+async def test_a_file_of_the_first_version_is_brought_up_to_date_and_keeps_its_sessions(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as old, old:
+        for statement in migrations()[0].statements:
+            old.execute(statement)
+        old.execute("PRAGMA user_version = 1")
+        old.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        columns = "tenant, name, tip, manner, frame, system, model, profile, fixed_tokens, created, last_used"
+        counters = "requests, tokens_in, tokens_sent, compactions, messages, turns"
+        values = (KEY.tenant, KEY.name.encode(), "", "full", "", b"\x90", b"m", b"", 7, 1.0, 2.0, 3, 0, 0, 0, 0, 0)
+        old.execute(f"INSERT INTO sessions ({columns}, {counters}) VALUES ({', '.join('?' * len(values))})", values)
+    async with opened(path) as store:
+        assert await store.session(KEY) == Session(KEY, manner="full", model="m", fixed_tokens=7, created=1.0, last_used=2.0, requests=3)
+
+
 async def test_opening_again_changes_nothing(path: Path) -> None:
     await fill(path, 1)
     before = path.read_bytes()
@@ -490,3 +506,10 @@ async def test_branches_and_pages_come_in_the_order_of_an_index(path: Path) -> N
     assert "SEARCH s USING INDEX sessions_by_use (last_used<?)" in " ".join(await plan_of(path, "page")).replace(
         "(last_used,id)<(?,?)", "(last_used<?)"
     )
+
+
+def test_a_decision_of_an_earlier_version_is_still_read() -> None:
+    entry = {"tip": "ab" * 16, "raw": None, "tokens": 3, "stage": "", "covers": []}
+    written = msgspec.msgpack.encode([[entry], [["summarize", 1]]])
+    found = rows.checkpoint_of(("cd" * 16, b"m/adaptive", written, 1.0, ""))
+    assert found == Checkpoint("cd" * 16, "m/adaptive", (FrozenEntry("ab" * 16, tokens=3),), 1.0, "", (("summarize", 1),))

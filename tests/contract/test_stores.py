@@ -22,7 +22,7 @@ from ctxproxy.core.effects import (
     PutSummary,
     PutWindow,
 )
-from ctxproxy.core.records import Pin, Session, SessionKey, StoredMessage, Totals, WindowBelief
+from ctxproxy.core.records import Pin, Session, SessionKey, Spent, StoredMessage, Totals, WindowBelief
 from ctxproxy.errors import BadRequest, StoreUnavailable
 from ctxproxy.ports import Store
 from ctxproxy.store import MemoryStore
@@ -56,6 +56,15 @@ async def test_a_session_keeps_what_its_first_request_said_and_notes_the_last(st
     assert await stores.read.session(KEY) == expected
     await stores.write.apply([OpenSession(KEY, 21.0, "full", "frame two", ())])
     assert await stores.read.session(KEY) == replace(expected, manner="full", frame="frame two", system=(), last_used=21.0)
+
+
+@pytest.mark.parametrize("said", [True, False])
+async def test_whether_a_session_has_the_recall_tool_is_said_when_it_is_made_and_for_good(stores: Handles, *, said: bool) -> None:
+    await stores.write.apply([OpenSession(KEY, 1.0, model="m", recall=said)])
+    await stores.write.apply([OpenSession(KEY, 2.0, model="m", recall=not said)])
+    session = await stores.read.session(KEY)
+    assert session == Session(KEY, model="m", recall=said, created=1.0, last_used=2.0)
+    assert (await stores.read.find("talk"), (await stores.read.sessions(10, None, "")).sessions) == ([session], (session,))
 
 
 async def test_profile_and_fixed_tokens_are_kept_where_a_model_is_given(stores: Handles) -> None:
@@ -212,6 +221,17 @@ async def test_use_is_counted(stores: Handles) -> None:
     assert session is not None
     assert (session.requests, session.tokens_in, session.tokens_sent, session.compactions) == (2, 205, 100, 2)
     assert await stores.read.totals() == Totals(2, 0, 2, 205 + 2**40, 100, 2)
+
+
+async def test_what_requests_cost_adds_up_per_session_and_over_all(stores: Handles) -> None:
+    first, second = Spent(1000.5, 400.25, 30, 100, 1, 900, 300), Spent(0.25, 0.5, 0, 7, 1, 2**40, 0)
+    await stores.write.apply([OpenSession(KEY, 1.0), CountUse(KEY, 1, spent=first), CountUse(KEY, 1, spent=second)])
+    await stores.write.apply([OpenSession(OTHER, 1.0), CountUse(OTHER, spent=Spent(cost_summaries=0.125))])
+    session = await stores.read.session(KEY)
+    assert session is not None
+    assert session.spent == first + second
+    assert (await stores.read.find("talk"), (await stores.read.sessions(10, None, "talk")).sessions[-1]) == ([session], session)
+    assert (await stores.read.totals()).spent == first + second + Spent(cost_summaries=0.125)
 
 
 async def test_an_effect_on_a_session_that_is_not_there_does_nothing(stores: Handles) -> None:
@@ -425,7 +445,7 @@ EFFECTS: st.SearchStrategy[Effect] = st.one_of(
     st.builds(OpenSession, KEYS, NUMBERS.map(float), st.sampled_from(["unknown", "full", "thin"]), st.sampled_from(["", "f", "g"])),
     st.builds(AppendMessages, KEYS, st.lists(st.sampled_from(TREE + PARTIALS), max_size=4).map(tuple)),
     st.builds(MoveTip, KEYS, st.none() | TIPS, TIPS, st.booleans()),
-    st.builds(CountUse, KEYS, NUMBERS, NUMBERS, NUMBERS, NUMBERS),
+    st.builds(CountUse, KEYS, NUMBERS, NUMBERS, NUMBERS, NUMBERS, st.builds(Spent, NUMBERS.map(float), reported_requests=NUMBERS)),
     st.builds(PutCheckpoint, KEYS, st.builds(checkpoint, TIPS, created=NUMBERS.map(float), variant=st.sampled_from("vw"))),
     st.builds(PutSummary, KEYS, st.builds(summary, TIPS, st.sampled_from(["s", "t"]), st.sampled_from(["llm", "extractive"]))),
     st.builds(PutPin, KEYS, st.builds(Pin, NUMBERS, st.text(max_size=3), st.just(1.0))),

@@ -14,11 +14,12 @@ import ctxproxy.core.stages  # noqa: F401  it fills the registry
 from ctxproxy.core.budget import budget
 from ctxproxy.core.checkpoints import variant_of
 from ctxproxy.core.messages import ROOT, Directives, Message, Tip, chain, identity, leading_system, make, read, text_of
-from ctxproxy.core.plan import Plan, Situation, background_tip, plan
+from ctxproxy.core.plan import Plan, background_tip, plan
 from ctxproxy.core.policy import Policy
 from ctxproxy.core.presets import PRESETS
 from ctxproxy.core.records import Checkpoint, Summary
 from ctxproxy.core.sessions import join_full
+from ctxproxy.core.situation import Situation
 from ctxproxy.core.stages.base import REGISTRY
 from tests.core.histories import FILLER, count, count_text, histories, turns
 
@@ -60,6 +61,7 @@ class Chain:
     late: int = 1
     summary_text: str = "They spoke about the task."
     pins: Sequence[str] = ()
+    idle_s: float = 0.0
     checkpoints: dict[tuple[Tip, str], Checkpoint] = field(default_factory=dict)
     summaries: dict[Tip, Summary] = field(default_factory=dict)
     forgotten: frozenset[Tip] = frozenset()
@@ -93,6 +95,7 @@ class Chain:
             pins=self.pins,
             forgotten=self.forgotten,
             summary_max_tokens=200,
+            idle_s=self.idle_s,
         )
 
     def ask(self, history: Sequence[Message], limit: int, model: str = "m", decide: Decide = plan) -> Step:
@@ -195,6 +198,7 @@ def stories(draw: st.DrawFn, policy: st.SearchStrategy[Policy] = policies) -> St
     texts = [line for m in history if m.role == "user" for line in text_of(m).splitlines() if line.strip()]
     pins = draw(st.lists(st.sampled_from(texts).map(lambda text: text[:60].strip()), max_size=2)) if texts else []
     started = Chain(draw(policy), draw(leadings), draw(st.integers(0, 3)), draw(summary_texts), [pin for pin in pins if pin])
+    started.idle_s = draw(st.sampled_from([0.0, 0.0, 1e6]))
     return Story(history, started, limit, request_ends(history)[-5:])
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxproxy.core.budget import budget, reserve_tokens, share, tightened
+from ctxproxy.core.budget import budget, reachable, reserve_tokens, share, tightened
 from ctxproxy.core.policy import Policy
 
 RESERVES = [
@@ -62,6 +62,26 @@ def test_binary_fractions_are_forgiven():
     assert share(100, 0.29) == 29
     assert share(1_000, 0.55) == 550
     assert share(99, 0.5) == 49
+
+
+@pytest.mark.parametrize(
+    ("kept", "target", "why"),
+    [
+        (0, 5_500, "nothing has to stay"),
+        (2_000, 2_000 + 4_400, "the target's share of all else"),
+        (7_000, 7_000 + 1_650, "though what has to stay is over the target itself"),
+        (10_000, 5_500, "what has to stay fills the limit: there is nothing to reach"),
+        (12_000, 5_500, "or is over it"),
+    ],
+)
+def test_the_target_leaves_its_share_beside_what_has_to_stay(kept, target, why):
+    assert reachable(budget(Policy(max_tokens=10_000), 128_000, None, 0), kept) == target, why
+
+
+@given(st.integers(0, 100_000), st.integers(0, 100_000))
+def test_a_reachable_target_is_never_under_the_target_nor_over_the_limit(limit, kept):
+    one = budget(Policy(max_tokens=limit or 1), 1_000_000, None, 0)
+    assert one.target <= reachable(one, kept) <= one.limit
 
 
 def test_a_tightened_budget_keeps_its_proportions():

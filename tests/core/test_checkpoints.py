@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from ctxproxy.core.checkpoints import RESCUE, anchored, freeze, is_rescue, is_void, replay, resume, variant_of
+from ctxproxy.core.checkpoints import LEFT_TIPS, RESCUE, anchored, freeze, is_rescue, is_void, replay, resume, variant_of
 from ctxproxy.core.messages import Directives
 from ctxproxy.core.pipeline import run
 from ctxproxy.core.policy import Policy
-from ctxproxy.core.records import Checkpoint, FrozenEntry, Summary
+from ctxproxy.core.records import Checkpoint, FrozenEntry, LeftOut, Summary
 from ctxproxy.core.stages.base import make_stage
 from ctxproxy.core.transcript import Entry, Fold, Replace, Span, Transcript, apply
 from tests.core.histories import assistant, context, count, talk, transcript, user
@@ -149,3 +151,29 @@ def test_a_client_whose_last_message_changes_finds_the_decision_all_the_same() -
 @pytest.mark.parametrize("tips", [TIPS, TIPS[:1], []])
 def test_a_decision_that_leaves_all_as_it_is_has_no_earlier_tip(tips: list[str]) -> None:
     assert anchored(freeze(BASE, TIPS[-1], "v", 5.0, wants="", actions=[]), tips) is None
+
+
+def test_a_decision_remembers_the_newest_of_many_that_left_no_trace() -> None:
+    tips = [f"{n:032x}" for n in range(LEFT_TIPS + 10)]
+    entry = Entry(user("q"), 3, "aa" * 16)
+    whole = Transcript(
+        (entry,), (LeftOut(tuple(tips[:8]), "clear"), LeftOut(tuple(tips[8:15]), "drop_oldest"), LeftOut(tuple(tips[15:]), "clear", "why"))
+    )
+    made = freeze(whole, entry.tip, "v", 1.0, wants="", actions=())
+    assert made.left == (LeftOut(tuple(tips[10:15]), "drop_oldest"), LeftOut(tuple(tips[15:]), "clear", "why"))
+    assert replay(made, Transcript((entry,), (LeftOut((tips[0],), "clear", "why"),)), count).left[1].tips == (*tips[15:], tips[0])
+
+
+def test_what_a_summary_tells_of_messages_that_stand_nowhere_is_held_too() -> None:
+    told = replace(checkpoint(4), left=(LeftOut((TIPS[1],), "summarize"),))
+    dropped = replace(checkpoint(4), left=(LeftOut((TIPS[1],), "drop_oldest"), LeftOut((TIPS[1],), "once_there")))
+    assert resume(TIPS, [told], "v", forgotten={TIPS[1]}) is None
+    assert resume(TIPS, [told], "v", forgotten={TIPS[2]}) == told
+    assert resume(TIPS, [dropped], "v", forgotten={TIPS[1]}) == dropped
+
+
+def test_reasons_come_back_with_the_decision() -> None:
+    done = apply(BASE, [Fold(Span(0, 2), (), "too old"), Replace(3, assistant("a1 cut"), "long")], "trial", count)
+    frozen = freeze(done, TIPS[-1], "v", 5.0, wants="", actions=())
+    assert replay(frozen, BASE, count) == done
+    assert (done.left[0].reason, done.entries[1].reason) == ("too old", "long")

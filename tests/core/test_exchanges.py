@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ctxproxy.core.exchanges import exchanges, may_edit, recent_start
+from ctxproxy.core.exchanges import exchanges, first_messages, may_edit, newest_messages, recent_start
 from ctxproxy.core.messages import Directives, make
 from tests.core.histories import assistant, call, long_turn, result, talk, tool_call, transcript, user
 
@@ -38,6 +38,26 @@ def test_one_long_turn_is_recent_only_in_its_newest_groups() -> None:
     assert 300 < start < 550
     assert start in {group.start for group in it.groups}
     assert recent_start(it, 4, 0) == it.newest.start
+
+
+PARALLEL = [assistant(None, tool_calls=[tool_call("a"), tool_call("b")]), result("a", "1"), result("b", "2")]
+EIGHT = [user("q"), *PARALLEL, assistant("x"), user("r"), call("c"), result("c", "3")]
+
+
+@pytest.mark.parametrize(("count", "end"), [(0, 0), (1, 1), (2, 4), (3, 4), (4, 4), (5, 5), (99, 8)])
+def test_the_first_messages_end_with_a_whole_group(count: int, end: int) -> None:
+    assert first_messages(transcript(EIGHT), count) == end
+
+
+@pytest.mark.parametrize(("count", "start"), [(1, 6), (2, 6), (3, 5), (4, 4), (5, 1), (7, 1), (8, 0), (99, 0)])
+def test_the_newest_messages_begin_with_a_whole_group(count: int, start: int) -> None:
+    it = transcript(EIGHT)
+    assert newest_messages(it, count) == start
+    assert recent_start(it, 99, 0, count) == start, "told in messages, neither turns nor tokens count"
+
+
+def test_of_no_messages_none_are_the_newest() -> None:
+    assert newest_messages(transcript([]), 5) == 0
 
 
 def test_pinned_and_never_summarized_entries_are_not_edited() -> None:

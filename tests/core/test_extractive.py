@@ -1,4 +1,4 @@
-"""`extract` and `squeeze`: the sentences of weight, in order, within the size, each with its speaker."""
+"""`extract`, `best_of` and `squeeze`: the sentences of weight, in order, within the size, each with its speaker."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ctxproxy.core.extractive import extract, squeeze
+from ctxproxy.core.extractive import best_of, extract, squeeze
 from ctxproxy.core.language import language_of
-from ctxproxy.core.messages import make, text_of, tool_calls
+from ctxproxy.core.messages import Message, make, text_of, tool_calls
 from tests.core.histories import FILLER, assistant, call, count_text, histories, result, user
 from tests.shared_dir import shared
 
@@ -40,7 +40,7 @@ def test_every_speaker_is_named_and_order_is_kept() -> None:
     ]
     assert extract(messages, 200, count_text, "en").split("\n") == [
         "User: Read alpha-1.txt.",
-        'Assistant: Called read_file {"path": "alpha-1.txt"}',
+        "Assistant: Called read_file path: alpha-1.txt",
         "Tool read_file: first beta-22 line",
         "second gamma-33 line",
         "Assistant: It says delta-4.",
@@ -75,8 +75,29 @@ def test_repeated_sentences_are_said_once() -> None:
 
 
 @pytest.mark.parametrize("messages", [[], [user("ok"), assistant("Thanks!")], [user("")], [user("... ?!")], [user("A" * 5000)]])
-def test_nothing_of_weight_gives_nothing(messages: list) -> None:
+def test_nothing_of_weight_gives_nothing(messages: list[Message]) -> None:
     assert extract(messages, 50, count_text, "en") == ""
+
+
+def test_what_is_known_is_not_said_again() -> None:
+    messages = [user("Order W-4711."), assistant("It goes to Berlin-3.")]
+    assert extract(messages, 100, count_text, "en", known=["Order W-4711."]) == "Assistant: It goes to Berlin-3."
+
+
+def test_json_is_told_as_plain_lines() -> None:
+    rows = result("c", '{"order": {"id": "W-4711", "city": "Berlin"}, "ok": true}')
+    assert extract([user("Go 1-a."), rows], 100, count_text, "en").split("\n")[1:] == ["Tool: ok: true", "order: id: W-4711, city: Berlin"]
+
+
+def test_the_best_lines_of_a_log_stay_each_once_and_in_order() -> None:
+    lines = [f"{FILLER}{n % 3}" for n in range(60)]
+    lines[20:20], lines[50:50] = ["E4711 in src/ship.py"], ["exit code 137"]
+    text = best_of("\n".join(lines), 30, count_text)
+    assert count_text(text) <= 30
+    assert [line for line in text.split("\n") if FILLER not in line] == ["E4711 in src/ship.py", "exit code 137"]
+    assert len(set(text.split("\n"))) == len(text.split("\n"))
+    assert best_of('{"a": {"b": "W-4711"}}', 30, count_text) == "a: b: W-4711"
+    assert best_of("", 30, count_text) == best_of("\n".join(lines), 0, count_text) == ""
 
 
 def test_no_room_gives_nothing() -> None:
@@ -91,11 +112,13 @@ def test_a_text_that_fits_is_not_touched_and_a_long_one_keeps_its_best_lines() -
 
 @settings(deadline=None, max_examples=60)
 @given(histories(), st.integers(0, 400), st.sampled_from(["en", "zh"]))
-def test_the_size_holds_and_the_same_input_gives_the_same_text(messages: list, size: int, language: str) -> None:
+def test_the_size_holds_and_the_same_input_gives_the_same_text(messages: list[Message], size: int, language: str) -> None:
     text = extract(messages, size, count_text, language)  # type: ignore[arg-type]
     assert count_text(text) <= size
     assert text == extract(messages, size, count_text, language)  # type: ignore[arg-type]
     assert count_text(squeeze(text, size // 2, count_text)) <= size // 2
+    whole = "\n".join(map(text_of, messages))
+    assert count_text(best_of(whole, size, count_text)) <= size
 
 
 @pytest.mark.parametrize("family", ["tau1", "zhmem"])

@@ -25,6 +25,9 @@ GONE = [
 def test_messages_go_with_their_groups_and_roles_stay_in_turn(gone: list[int], before: str, after: str, why: str) -> None:
     whole = transcript(HISTORY)
     left = without(whole, {whole.entries[at].tip for at in gone}, count)
+    stay = {entry.tip for entry in left.entries}
+    (told,) = left.left
+    assert (told.stage, set(told.tips)) == ("forget", {entry.tip for entry in whole.entries} - stay)
     words = "".join(text_of(entry.message) for entry in left.entries if entry.origin == "original" and entry.message.role != "tool")
     assert words == before + after, why
     messages = [entry.message for entry in left.entries]

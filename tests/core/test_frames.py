@@ -4,18 +4,39 @@ from __future__ import annotations
 
 import json
 import re
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxproxy.core import frames
-from ctxproxy.core.frames import Background, acknowledgement, carried, frame_text, gap, is_filler, is_frame, parse, said, without_frames
+from ctxproxy.core.frames import (
+    Background,
+    acknowledgement,
+    carried,
+    frame_text,
+    gap,
+    is_filler,
+    is_frame,
+    language_of_frame,
+    parse,
+    said,
+    without_frames,
+)
 from ctxproxy.core.messages import text_of, tool_calls
 from ctxproxy.core.transcript import violations
 from tests.core.histories import assistant, call, result, user
 
-FULL = Background("The user wants A.\nIt is half done.", ("first words", "two\nlines"), ("Never push.",), ("PIN-1",))
+FULL = Background(
+    "The user wants A.\nIt is half done.",
+    ("first words", "two\nlines"),
+    ("Never push.",),
+    ("PIN-1",),
+    "User: Ship it.\nTool: done",
+    ("src/a.py", "4711"),
+)
+Lines = tuple[str, ...]
 ENGLISH_WORDS = re.compile(r"[A-Za-z]{2,}")
 
 
@@ -23,7 +44,12 @@ ENGLISH_WORDS = re.compile(r"[A-Za-z]{2,}")
 def test_a_frame_holds_everything_and_is_read_back_as_it_was(language: str) -> None:
     text = frame_text(FULL, language)  # type: ignore[arg-type]
     assert parse(text) == FULL
-    assert all(part in " ".join(text.split()) for part in ("first words", "two lines", "Never push.", "PIN-1", "It is half done."))
+    assert language_of_frame(text) == language
+    assert all(
+        part in " ".join(text.split())
+        for part in ("first words", "two lines", "Never push.", "PIN-1", "It is half done.", "User: Ship it. Tool: done")
+    )
+    assert text.endswith("src/a.py; 4711")
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
@@ -40,7 +66,7 @@ def test_the_title_marks_background_and_orders_nothing() -> None:
 
 
 def test_a_chinese_frame_has_no_line_of_english() -> None:
-    text = frame_text(Background("用户询问订单。", ("什么时候发货？",), ("不要改地址。",), ("固定",)), "zh")
+    text = frame_text(Background("用户询问订单。", ("什么时候发货？",), ("不要改地址。",), ("固定",), "助手：已经出库。", ("12:30",)), "zh")
     assert not any(ENGLISH_WORDS.findall(line) for line in text.splitlines())
 
 
@@ -75,7 +101,7 @@ def test_a_model_that_gives_the_title_back_does_not_pile_them_up() -> None:
 
 
 def test_a_group_that_carries_a_frame_keeps_its_calls_and_gets_short() -> None:
-    long = {"path": "a.py", "content": "x" * 5000}
+    long: dict[str, Any] = {"path": "a.py", "content": "x" * 5000}
     group = [call("c1", "write", "I write.", **long), result("c1", "line\n" * 2000)]
     front, answer = carried(group, "the text", "en")
     assert text_of(front) == "the text"
@@ -103,7 +129,11 @@ def test_a_call_of_another_kind_is_carried_as_it_is() -> None:
 lines = st.text(st.characters(exclude_categories=["Cs", "Cc", "Zl", "Zp"]), min_size=1).map(str.strip).filter(bool)
 
 
-@given(lines, st.lists(lines, max_size=3), st.lists(lines, max_size=3), st.lists(lines, max_size=3))
-def test_any_background_is_read_back(summary: str, words: list[str], rules: list[str], pins: list[str]) -> None:
-    background = Background(summary, tuple(words), tuple(rules), tuple(pins))
+some = st.lists(lines, max_size=3).map(tuple)
+values = st.lists(lines.filter(lambda line: ";" not in line), max_size=3).map(tuple)
+
+
+@given(lines, some, some, some, some.map("\n".join), values)
+def test_any_background_is_read_back(summary: str, words: Lines, rules: Lines, pins: Lines, passages: str, exact: Lines) -> None:
+    background = Background(summary, words, rules, pins, passages, exact)
     assert parse(frame_text(background, "en")) == background

@@ -1,68 +1,34 @@
-"""What a plan says of each message."""
+"""A plan as the admin API shows it."""
 
 from __future__ import annotations
 
-import pytest
+from typing import Any
 
-from ctxproxy.core.inspect import budget_report, leading_entry, plan_report, reason, states, view_entry
+from ctxproxy.core.fates import fates
+from ctxproxy.core.inspect import budget_report, fate_shown, leading_entry, plan_report, view_entry
 from ctxproxy.core.messages import make
 from ctxproxy.core.plan import plan
 from ctxproxy.core.policy import Policy
+from ctxproxy.core.rescue_plans import cleared
 from ctxproxy.core.transcript import Entry
 from tests.core.chains import Chain
-from tests.core.histories import count, long_turn, talk, user
+from tests.core.histories import count, long_turn, user
 
 TIP = "ab" * 16
 
 
-def test_a_message_is_sent_compacted_summarized_or_dropped() -> None:
-    step = Chain(Policy(keep_recent_turns=1)).ask([*talk(30)[:-1], *long_turn(3)], 900)
-    tips = step.situation.reconciled.tips
-    found = states(step.plan, tips)
-    assert list(found) == list(tips)
-    assert {"sent", "summarized"} <= set(found.values())
-    assert found[tips[-1]] == "sent"
-    cut = Chain(Policy(preset="lossless", keep_recent_turns=0)).ask(long_turn(20), 3000)
-    assert "compacted" in states(cut.plan, cut.situation.reconciled.tips).values()
-    folded = Chain(Policy(pipeline=({"stage": "drop_oldest"},))).ask(talk(30), 900)
-    kept = states(folded.plan, [*folded.situation.reconciled.tips, "ff" * 16])
-    assert set(kept.values()) == {"sent", "dropped"}
-    assert kept["ff" * 16] == "dropped"
-
-
-def test_a_message_that_a_stand_in_covers_without_telling_of_it_is_dropped() -> None:
-    chain = Chain(Policy(pipeline=({"stage": "drop_oldest"},)))
-    step = chain.ask([*talk(1), *long_turn(30)[1:]], 900)
-    covered = [tip for entry in step.plan.transcript.entries for tip in entry.covers]
-    assert all(states(step.plan, covered)[tip] == "dropped" for tip in covered)
-
-
-@pytest.mark.parametrize(
-    ("entry", "words"),
-    [
-        (Entry(user("x"), 5, TIP), "sent as it is"),
-        (Entry(user("x"), 5, TIP, pinned=True), "pinned: sent as it is"),
-        (Entry(user("x"), 5, TIP, "edited", "compact_messages"), "shortened by compact_messages (reversible); the original is kept"),
-        (Entry(user("x"), 5, TIP, "edited", "shorten_last_user"), "shortened by shorten_last_user (lossy); the original is kept"),
-        (Entry(user("x"), 5, "", "inserted", "summarize", ("a", "b")), "inserted by summarize in place of 2 messages"),
-        (Entry(user("x"), 5, "", "inserted", "summarize"), "inserted by summarize"),
-    ],
-)
-def test_why_an_entry_stands_as_it_does_is_told_in_words(entry: Entry, words: str) -> None:
-    assert reason(entry) == words
-    assert view_entry(entry)["why"] == words
-
-
 def test_an_entry_is_shown_with_its_marker_or_with_what_it_covers() -> None:
-    assert view_entry(Entry(user("x"), 5, TIP)) == {
+    assert view_entry(Entry(user("x"), 5, TIP), "because") == {
         "tip": TIP,
         "message": {"role": "user", "content": "x"},
         "tokens": 5,
         "origin": "original",
-        "why": "sent as it is",
+        "stage": None,
+        "why": "because",
     }
-    assert view_entry(Entry(user("x"), 5, TIP, "edited", "compact_messages"))["marker"] == TIP[:16]
-    shown = view_entry(Entry(user("x"), 5, "", "inserted", "summarize", ("a", "b")))
+    edited = view_entry(Entry(user("x"), 5, TIP, "edited", "compact_messages"), "because")
+    assert (edited["marker"], edited["stage"]) == (TIP[:16], "compact_messages")
+    shown = view_entry(Entry(user("x"), 5, "", "inserted", "summarize", ("a", "b")), "because")
     assert (shown["tip"], shown["covers"]) == (None, ["a", "b"])
 
 
@@ -72,22 +38,42 @@ def test_a_leading_message_is_shown_as_always_sent() -> None:
     assert shown["message"] == {"role": "system", "content": "be short"}
 
 
-def test_a_plan_is_told_in_figures() -> None:
-    situation = Chain(Policy(keep_recent_turns=0)).situation(long_turn(20), 3000)
+def report_of(leading: int = 0) -> tuple[Any, Any, Any]:
+    system = [make({"role": "system", "content": "be short"})] * leading
+    situation = Chain(Policy(keep_recent_turns=0), leading=system).situation(long_turn(20), 3000)
     made = plan(situation)
-    report = plan_report(made)
+    return situation, made, plan_report(situation, made)
+
+
+def test_a_plan_is_told_in_figures() -> None:
+    situation, made, report = report_of()
     assert report["changed"] is report["fits"] is True
     assert (report["tokens_in"], report["tokens_sent"]) == (made.tokens_in, made.tokens_sent)
-    assert report["actions"] == [{"stage": name, "edits": edits} for name, edits in made.actions] != []
-    assert (report["failed"], len(report["messages"])) == ([], len(made.transcript.entries))  # type: ignore[arg-type]
+    assert [(action["stage"], action["edits"]) for action in report["actions"]] == list(made.actions) != []
+    assert sum(action["saved_tokens"] for action in report["actions"]) == made.tokens_in - made.tokens_sent > 0
+    assert (report["failed"], len(report["messages"])) == ([], len(made.transcript.entries))
     assert report["budget"] == budget_report(made)
-    assert budget_report(made) == {
-        "window": 10_000_000,
-        "reserve": made.budget.reserve,
-        "prompt": made.budget.fixed + 3000,
-        "fixed": 50,
-        "history": 3000,
-        "compact_at": 2400,
-        "target": 1650,
-    }
+    assert (report["budget"]["fixed"], report["budget"]["history"], report["budget"]["window"]) == (50, 3000, 10_000_000)
     assert sum(map(count, situation.reconciled.history)) + 50 == report["tokens_in"]
+
+
+def test_every_message_of_the_history_is_told_of_and_the_tokens_add_up() -> None:
+    situation, made, report = report_of(leading=1)
+    assert [row["tip"] for row in report["history"]] == list(situation.reconciled.tips)
+    assert all(row["why"] for row in (*report["history"], *report["messages"]))
+    kept = sum(row["tokens_after"] for row in report["history"])
+    inserted = sum(entry["tokens"] for entry in report["messages"] if entry["origin"] == "inserted")
+    assert kept + inserted == made.transcript.tokens
+    for row in report["history"]:
+        if row["tokens_after"]:
+            assert report["messages"][row["stands_in"]]["tip"] == row["tip"]
+    assert report["messages"][0]["why"] == "leading system message: always sent as it is"
+
+
+def test_what_is_left_out_has_nothing_that_stands_in_and_marks_save_nothing() -> None:
+    situation = Chain(Policy()).situation(long_turn(20), 3000)
+    made = cleared(situation)
+    report: Any = plan_report(situation, made)
+    assert [(action["stage"], action["saved_tokens"] > 0) for action in report["actions"]] == [("rescue", False), ("clear", True)]
+    lost = next(fate for fate in fates(situation, made) if fate.state == "dropped" and fate.entry is None)
+    assert fate_shown(lost, 1)["stands_in"] is None

@@ -120,3 +120,27 @@ def test_items_are_the_same_by_either_reader(values, blank):
     assert [bytes(item).decode() for item in jsontext.items(array.encode())] == texts
     with_nan = f"[{blank}NaN{blank}" + "".join(f",{blank}{text}{blank}" for text in texts) + "]"
     assert [bytes(item).decode() for item in jsontext.items(with_nan.encode())] == ["NaN", *texts]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("{}", []),
+        (' {"a" : 1.50 ,"b":[1, {"c": "}"}]}\n', [("a", "1.50"), ("b", '[1, {"c": "}"}]')]),
+        ('{"a":1,"a":"\\ud83c"}', [("a", "1"), ("a", '"\\ud83c"')]),
+        ('{"漢字":"漢字"}', [("漢字", '"漢字"')]),
+    ],
+)
+def test_the_spans_of_an_object_are_where_the_texts_of_its_values_stand(text, found):
+    assert [(key, text[start:end]) for key, start, end in jsontext.spans(text)] == found
+
+
+def test_the_spans_of_an_array_are_where_the_texts_of_its_elements_stand():
+    text = '[ 1,"a, b" , {"c":[2]} ]'
+    assert [text[start:end] for start, end in jsontext.item_spans(text)] == ["1", '"a, b"', '{"c":[2]}']
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"a":1', '{"a":1}x', "{1:2}", '{"a" 1}', '"text"'])
+def test_spans_of_what_is_no_object_are_refused(text):
+    with pytest.raises(ValueError, match=r"."):
+        list(jsontext.spans(text))

@@ -13,13 +13,15 @@ from hypothesis import strategies as st
 
 from ctxproxy.core import jsontext
 from ctxproxy.core.budget import tightened
-from ctxproxy.core.inspect import states
+from ctxproxy.core.fates import fates
 from ctxproxy.core.messages import Message, leading_system, read, text_of
 from ctxproxy.core.pairing import acknowledgement, alternates
 from ctxproxy.core.pins import missing_pins, pins_tokens
-from ctxproxy.core.plan import Plan, Situation, compacted_now, observed, plan
+from ctxproxy.core.plan import Plan, compacted_now, observed, plan
 from ctxproxy.core.policy import Recovery
+from ctxproxy.core.presets import acts_when_short
 from ctxproxy.core.rescue_plans import cleared, replanned, shortened, trimmed
+from ctxproxy.core.situation import Situation
 from ctxproxy.core.transcript import Transcript, protected, violations
 from tests.core.chains import Decide, Step, Story, adaptive_policies, forks, stories
 from tests.core.histories import count, transcript
@@ -98,23 +100,25 @@ def tokens_are_right_and_never_grow(step: Step) -> None:
 
 
 def nothing_vanishes_without_a_trace(step: Step) -> None:
-    """Each message is sent, or edited under its tip, or told of by an entry that covers it, or left out by a decision."""
+    """Each message is sent, or edited under its tip, or told of by another entry, or left out by a stage; the tokens add up."""
     s, made = step.situation, step.plan
-    found = states(made, s.reconciled.tips)
-    assert list(found) == list(dict.fromkeys(s.reconciled.tips))
+    found = fates(s, made)
+    assert [fate.tip for fate in found] == list(s.reconciled.tips)
     entries = {entry.tip: entry for entry in made.transcript.entries if entry.tip}
-    covered = {tip for entry in made.transcript.entries for tip in entry.covers}
     assert len(entries) == sum(1 for entry in made.transcript.entries if entry.tip)
-    for message, tip in zip(s.reconciled.history, s.reconciled.tips, strict=True):
-        if found[tip] == "sent":
-            assert entries[tip].message.raw == message.raw
-        elif found[tip] == "compacted":
-            assert entries[tip].stage
+    for fate, message in zip(found, s.reconciled.history, strict=True):
+        assert fate.why
+        assert bool(fate.stage) is (fate.state != "sent")
+        if fate.state == "sent":
+            assert entries[fate.tip].message.raw == message.raw
+        elif fate.state == "compacted":
+            assert entries[fate.tip].stage == fate.stage
         else:
-            assert tip not in entries
-            assert found[tip] == "dropped" or tip in covered
+            assert fate.tip not in entries
+            assert fate.state == "dropped" or fate.entry is not None
             assert made.changed
-    assert made.changed or list(found.values()) == ["sent"] * len(found)
+    assert made.changed or {fate.state for fate in found} <= {"sent"}
+    assert sum(fate.tokens_after for fate in found) + sum(e.tokens for e in made.transcript.entries if not e.tip) == made.transcript.tokens
 
 
 def unknown_fields_survive(step: Step) -> None:
@@ -174,6 +178,7 @@ def test_planning_twice_gives_the_same_bytes(story: Story, data: st.DataObject) 
 def test_nothing_is_edited_where_all_fits(story: Story) -> None:
     total = sum(map(count, story.history))
     policy = msgspec.structs.replace(story.chain.policy, max_turns=None)
+    assume(not acts_when_short(policy))
     for step in replace(story, chain=replace(story.chain, policy=policy), limit=int(total / policy.compact_at) + 2).tell():
         assert not step.plan.changed
         assert step.plan.actions == ()

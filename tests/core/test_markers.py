@@ -92,6 +92,11 @@ def test_topics_of_media_tell_kind_and_name(part: dict[str, object], language: m
     assert markers.topic_of_media(part, language) == topic
 
 
+def test_topics_of_arguments_tell_their_length() -> None:
+    assert markers.topic_of_argument(4600, "en") == "argument of 4600 characters"
+    assert markers.topic_of_argument(4600, "zh") == "4600 个字符的参数"
+
+
 def test_notices_tell_how_much_is_missing() -> None:
     assert markers.omitted(3, 9, "lines", "en") == "[3 of 9 lines omitted]"
     assert markers.omitted(3, 9, "items", "zh") == "[此处省略 3 项，共 9 项]"
@@ -103,6 +108,13 @@ def test_our_own_messages_are_short_notes_in_both_languages() -> None:
     for language in ("en", "zh"):
         notes = (markers.acknowledgement(language), markers.unanswered(language), markers.stray("x", language))
         assert all(len(note) < 120 and note.startswith("[") for note in notes)
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_what_stands_before_a_message_says_how_many_turns_it_tells_of_and_where_it_ends(language: markers.Language) -> None:
+    assert " 12 " in markers.turns_compacted(12, language)
+    assert "\n" not in markers.turns_compacted(12, language) + markers.end_of_background(language)
+    assert "30000" in markers.truncated_topic(None, 30_000, language)
 
 
 @given(st.text(max_size=300) | st.builds("{} {}{}_{}".format, st.sampled_from(["call", "Use", "via the", "tool"]), st.just(""), st.text(), st.text()))

@@ -6,11 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ctxproxy.core.markers import acknowledgement as acknowledged
 from ctxproxy.core.markers import stray, unanswered
 from ctxproxy.core.messages import Message, make
-from ctxproxy.core.pairing import alternates, repair
+from ctxproxy.core.pairing import acknowledgement, alternates, in_turn, repair
 from ctxproxy.core.transcript import violations
-from tests.core.histories import assistant, call, histories, result, tool_call, user
+from tests.core.histories import assistant, call, count, histories, result, tool_call, transcript, user
 
 SYSTEM = make({"role": "system", "content": "s"})
 A, B = user("a"), user("b")
@@ -72,3 +73,27 @@ def test_any_list_is_valid_after_repair_and_repair_is_idempotent(messages: list[
 )
 def test_alternation_is_that_of_user_and_assistant(messages: list[Message], whether: bool) -> None:
     assert alternates(messages) is whether
+
+
+X, Y = assistant("x"), assistant("y")
+WORD, ANSWER = user(acknowledged("en")), acknowledgement("en")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "outcome"),
+    [
+        ([A, X, B], [A, X, B], [A, X, B]),
+        ([A, X, B], [A, B], [A, ANSWER, B]),
+        ([A, X, B, Y], [X, Y], [X, WORD, Y]),
+        ([A, X, B, Y, A], [A, B, A], [A, ANSWER, B, ANSWER, A]),
+        ([A, CALL, RESULT, X, B, Y], [A, SYSTEM, B, Y], [A, SYSTEM, ANSWER, B, Y]),
+        ([A, B, X], [A, B], [A, B]),
+    ],
+    ids=["in turn", "users meet", "assistants meet", "twice", "across a system message", "they met before"],
+)
+def test_where_two_messages_of_a_role_meet_a_word_of_ours_stands_between(before: list[Message], after: list[Message], outcome: list[Message]) -> None:
+    told = in_turn(transcript(before), transcript(after), "stage", count, "en")
+    assert [entry.message.raw for entry in told.entries] == [m.raw for m in outcome]
+    ours = [entry for entry in told.entries if entry.origin == "inserted"]
+    assert len(ours) == len(outcome) - len(after)
+    assert all((entry.stage, entry.tokens, entry.tip) == ("stage", count(entry.message), "") for entry in ours)

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from ctxproxy.core.messages import Message, text_of
-from ctxproxy.core.pipeline import Outcome, run
+from ctxproxy.core.pipeline import Outcome, is_due, run
 from ctxproxy.core.stages.base import Context, Stage
 from ctxproxy.core.transcript import Edit, Fold, Replace, Span, Transcript
 from tests.core.histories import assistant, call, context, count, result, talk, transcript, user
@@ -62,6 +62,19 @@ def test_edits_are_taken_one_by_one_until_the_target_is_met() -> None:
     assert outcome.transcript.tokens <= BASE.tokens - 100
 
 
+class Thorough(Scripted, frozen=True):
+    thorough = True
+
+
+Thorough.name = "thorough"
+
+
+def test_all_edits_of_a_thorough_stage_are_taken_but_only_over_the_target() -> None:
+    edits: list[Edit | Exception] = [shorter(0), shorter(1), shorter(2)]
+    assert run(BASE, [Thorough(edits, [])], context(BASE.tokens - 1)).actions == (("thorough", 3),)
+    assert run(BASE, [Thorough(edits, [])], context(BASE.tokens)).transcript is BASE
+
+
 def test_an_edit_that_gains_nothing_is_dropped() -> None:
     outcome = run(BASE, [scripted(shorter(0, "longer " * 99), Fold(Span(2, 4), (user("x " * 500),)))], context())
     assert outcome == Outcome(BASE)
@@ -84,6 +97,19 @@ def test_a_fold_takes_the_place_of_the_edits_inside_it() -> None:
     outcome = run(BASE, [scripted(shorter(0), shorter(1), Fold(Span(0, 1)), Fold(Span(0, 4)), Fold(Span(2, 4)))], context())
     assert words(outcome) == ["q2", "a2", "q3", "a3", "la"]
     assert outcome.actions == (("scripted", 1),)
+
+
+def test_roles_stay_in_turn_whatever_a_stage_takes_out() -> None:
+    outcome = run(BASE, [scripted(Fold(Span(1, 2)), Fold(Span(5, 6)))], context())
+    assert [entry.message.role for entry in outcome.transcript.entries] == [m.role for m in talk(4)]
+    assert words(outcome)[::2] == ["q0", "q1", "q2", "q3", "la"]
+    assert [at for at, entry in enumerate(outcome.transcript.entries) if entry.origin == "inserted"] == [1, 5]
+    assert outcome.saved == (("scripted", BASE.tokens - outcome.transcript.tokens),)
+
+
+def test_what_is_longer_with_the_words_that_keep_roles_in_turn_is_not_taken() -> None:
+    base = transcript([user("a"), assistant("ok"), user("b"), assistant("ok"), user("c")])
+    assert run(base, [scripted(Fold(Span(1, 2)), Fold(Span(3, 4)))], context()) == Outcome(base)
 
 
 @pytest.mark.parametrize(
@@ -125,3 +151,18 @@ def test_no_message_is_counted_twice() -> None:
     counted: Callable[[Message], int] = counting
     run(BASE, [scripted(shorter(0), shorter(2), shorter(4, "other"))], replace(context(), count=counted))
     assert len(seen) == len(set(seen)) == 2
+
+
+class Ruled(Scripted, frozen=True):
+    def due(self, transcript: Transcript, context: Context) -> bool:
+        if context.max_turns is None:
+            raise KeyError("no limit")
+        return len(transcript.turns) > context.max_turns
+
+
+def test_a_stage_that_fails_when_asked_whether_it_is_due_is_not_and_is_named_when_it_would_act() -> None:
+    stage, told = Ruled([], []), context()
+    assert is_due(stage, transcript(talk(3)), replace(told, max_turns=2))
+    assert not is_due(stage, transcript(talk(1)), replace(told, max_turns=2))
+    assert not is_due(stage, transcript(talk(2)), told)
+    assert run(transcript(talk(2)), [stage], told).failed == (stage.name,)

@@ -8,15 +8,18 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from ctxproxy.core.inspect import states
+from ctxproxy.core.budget import reachable
+from ctxproxy.core.fates import fates
+from ctxproxy.core.frames import parse
 from ctxproxy.core.messages import Directives, Message, text_of
-from ctxproxy.core.plan import background_tip, base_transcript, compacted_now, observed, plan
+from ctxproxy.core.plan import background_tip, compacted_now, observed, plan
 from ctxproxy.core.policy import Policy
 from ctxproxy.core.records import Summary
+from ctxproxy.core.situation import base_transcript
 from ctxproxy.core.stages.base import REGISTRY, Context, Stage
-from ctxproxy.core.transcript import Edit, Transcript
+from ctxproxy.core.transcript import Edit, Transcript, protected
 from tests.core.chains import Chain, Step
-from tests.core.histories import assistant, call, count, long_turn, result, talk, user
+from tests.core.histories import FILLER, assistant, call, count, long_turn, result, talk, user
 
 NEXT = [assistant("The answer."), user("And what is next?")]
 
@@ -30,13 +33,14 @@ def names(step: Step) -> list[str]:
 
 
 # ---------------------------------------------------------------- whether anything is done
-def test_up_to_the_trigger_the_clients_messages_go_out_as_they_are() -> None:
+def test_under_the_trigger_the_clients_messages_go_out_as_they_are_and_from_it_on_they_do_not() -> None:
     history = talk(40)
     limit = tokens(history) * 10 // 8
-    while int(limit * 0.8) < tokens(history):
+    while int(limit * 0.8) <= tokens(history):
         limit += 1
-    for exact, changed in ((limit, False), (limit - 2, True)):
-        made = plan(Chain(Policy(min_gain=0.0)).situation(history, exact))
+    assert int((limit - 1) * 0.8) == tokens(history), "at exactly 80 % it acts (002-06)"
+    for exact, changed in ((limit, False), (limit - 1, True)):
+        made = plan(Chain(Policy(min_gain=0.0, pipeline=({"stage": "drop_oldest"},))).situation(history, exact))
         assert made.changed is changed
         assert (made.tokens_sent < made.tokens_in) is changed
     assert plan(Chain(Policy()).situation(history, limit)).messages == tuple(history)
@@ -183,7 +187,7 @@ def test_a_forgotten_message_goes_with_its_group_and_roles_stay_in_turn() -> Non
     assert [m.role for m in answer_gone.plan.messages[-3:]] == ["user", "assistant", "user"]
     assert answer_gone.plan.transcript.entries[-2].stage == "forget"
     assert answer_gone.plan.changed
-    assert states(answer_gone.plan, answer_gone.situation.reconciled.tips)[answer_gone.situation.reconciled.tips[5]] == "dropped"
+    assert fates(answer_gone.situation, answer_gone.plan)[5].state == "dropped"
 
 
 def test_forgotten_neighbours_leave_one_gap() -> None:
@@ -273,3 +277,66 @@ def test_compacting_by_hand_changes_nothing_where_nothing_can_go() -> None:
     step = Chain(Policy()).ask(talk(0), 1000, decide=compacted_now)
     assert not step.plan.changed
     assert step.plan.messages == tuple(talk(0))
+
+
+def test_a_stage_that_keeps_the_limit_of_turns_itself_is_left_to_do_so() -> None:
+    trims = Policy(pipeline=({"stage": "drop_oldest"}, {"stage": "trim_turns"}), max_turns=5)
+    assert plan(Chain(trims).situation(talk(6), 100_000)).actions == (("trim_turns", 1),)
+
+
+def test_by_hand_what_is_short_is_compacted_too_and_stays_so() -> None:
+    chain, history = Chain(Policy(preset="cowagent")), talk(9)
+    step = chain.ask(history, 100_000, decide=compacted_now)
+    assert step.plan.actions[0] == ("by_hand", 1)
+    assert chain.ask([*history, assistant("a")], 100_000).sent[: len(step.sent)] == step.sent
+
+
+# ---------------------------------------------------------------- a patient preset
+def test_lossy_stages_of_the_default_preset_wait_until_the_prompt_is_nearly_full() -> None:
+    history = talk(40)
+    waits, acts = int(tokens(history) / 0.93), int(tokens(history) / 0.96)
+    assert not plan(Chain(Policy()).situation(history, waits)).changed
+    assert [name for name, _ in plan(Chain(Policy()).situation(history, acts)).actions] == ["summarize"]
+
+
+def test_below_that_what_can_be_undone_is_done_if_it_gains_enough() -> None:
+    history = long_turn(20)
+    made = plan(Chain(Policy(keep_recent_turns=0)).situation(history, int(tokens(history) / 0.9)))
+    assert [name for name, _ in made.actions] == ["compact_tool_results"]
+    dear = Policy(keep_recent_turns=0, min_gain=0.9)
+    assert not plan(Chain(dear).situation(history, int(tokens(history) / 0.9))).changed
+
+
+def test_a_pin_that_what_can_be_undone_took_out_is_put_back() -> None:
+    history = long_turn(20)
+    pin = "line of file 0\nline of file 0"
+    situation = replace(Chain(Policy(keep_recent_turns=0)).situation(history, int(tokens(history) / 0.9)), pins=(pin,))
+    made = plan(situation)
+    assert [name for name, _ in made.actions] == ["compact_tool_results"]
+    assert pin not in text_of(next(m for m in made.messages if m.role == "tool"))
+    background = parse(text_of(made.messages[0]))
+    assert background is not None
+    assert background.pins == (pin,)
+
+
+def test_a_limit_of_turns_is_kept_without_patience_and_so_is_the_limit_of_tokens_after_it() -> None:
+    history = [*talk(20), call("a"), result("a", "one line of a log\n" * 2000)]
+    made = plan(Chain(Policy(max_turns=10)).situation(history, 900))
+    assert made.fits
+    assert "shrink_newest" in [name for name, _ in made.actions]
+    assert len(made.transcript.turns) <= 11
+
+
+def test_elsewhere_they_wait_only_while_what_can_be_undone_gains_enough() -> None:
+    history = long_turn(20)
+    made = plan(Chain(Policy(preset="agkit")).situation(history, int(tokens(history) / 0.97)))
+    assert [name for name, _ in made.actions] == ["compact_tool_results"]
+    assert "summarize_middle" in [name for name, _ in plan(Chain(Policy(preset="agkit")).situation(talk(40), int(tokens(talk(40)) / 0.97))).actions]
+
+
+def test_the_target_is_that_of_what_can_go() -> None:
+    history = [*talk(40), call("a"), result("a", FILLER * 300)]
+    step = Chain(Policy()).ask(history, int(tokens(history) / 0.96))
+    kept = sum(step.plan.transcript.entries[at].tokens for at in protected(step.plan.transcript))
+    assert step.plan.budget.target < kept + 0.55 * (step.plan.budget.limit - kept) < step.plan.budget.limit
+    assert step.plan.budget.target < step.plan.transcript.tokens <= reachable(step.plan.budget, kept)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ctxproxy.core.language import Language
 from ctxproxy.core.messages import make
 from ctxproxy.core.prompts import WORDINGS, prompt, rendered, shortened
 from tests.core.histories import PNG, assistant, call, result, user
@@ -56,6 +57,24 @@ def test_the_instruction_stands_in_the_system_text_and_after_the_data(language: 
     assert re.search("same language|相同的语言", after)
     assert before
     assert call.max_tokens == 300
+
+
+@pytest.mark.parametrize(
+    ("language", "titles", "nothing"),
+    [
+        (
+            "en",
+            ["Goal", "Rules and limits", "Decisions", "Artifacts", "Errors", "State", "Open points", "Exact values"],
+            '"none" where there is nothing',
+        ),
+        ("zh", ["目标", "规则与限制", "决定", "产物", "错误", "状态", "待办", "精确值"], "没有内容的写“无”"),
+    ],
+)
+def test_the_sections_are_asked_for_in_order_and_an_empty_one_is_to_say_so(language: Language, titles: list[str], nothing: str) -> None:
+    asked = prompt("BODY", language, 300).system
+    assert re.findall(r"^\d\. ([\w ]+?)[:：]", asked, re.MULTILINE) == titles
+    assert nothing in asked
+    assert re.search("rejected|否决", asked)
 
 
 def test_an_earlier_summary_and_parts_are_data_too() -> None:

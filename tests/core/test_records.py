@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from ctxproxy.core.records import Checkpoint, FrozenEntry, SessionKey
+from ctxproxy.core.records import NOTHING_SPENT, Checkpoint, FrozenEntry, SessionKey, Spent
 
 
 def test_a_session_is_known_in_public_by_the_first_digits_of_its_tenant_and_its_name() -> None:
@@ -17,3 +17,8 @@ def test_a_checkpoint_survives_being_stored_whatever_bytes_it_holds(codec: objec
     entries = (FrozenEntry("ab" * 16, None, 7), FrozenEntry("", b'{"content":"\\ud83c \xe9\x94\x99"}', 9, "summarize", ("cd" * 16, "ef" * 16)))
     made = Checkpoint("ab" * 16, "variant", entries, 1234.5, "cd" * 16, (("summarize", 1),))
     assert codec.decode(codec.encode(made), type=Checkpoint) == made  # type: ignore[attr-defined]
+
+
+def test_what_was_spent_adds_up_figure_by_figure() -> None:
+    assert Spent(1.5, 2, 3, 4, 5, 6, 7) + Spent(10, 20, 30.25, 40, 50, 60, 70) == Spent(11.5, 22, 33.25, 44, 55, 66, 77)
+    assert Spent(1, 2) + NOTHING_SPENT == Spent(1, 2)

@@ -64,6 +64,32 @@ def test_shortened_parts_stay_parts_and_short_ones_stay_whole() -> None:
     assert len(new.content[0]["text"]) < 500
 
 
+def test_a_gist_is_the_marker_and_the_lines_that_say_most() -> None:
+    lines = [f"{FILLER}{n % 3}" for n in range(60)]
+    lines[30:30] = ["E4711 in src/ship.py"]
+    old = entry(result("c", "\n".join(lines), x_unknown=1))
+    new = rewrites.gist(old, "t", 40, "en")
+    mark, *kept = new.content.split("\n")
+    assert mark == MARK.format(old.tokens)
+    assert "E4711 in src/ship.py" in kept
+    assert set(kept) <= set(lines)
+    assert count(new) <= 40 + 30
+    assert new.fields["x_unknown"] == 1
+
+
+def test_where_nothing_says_anything_a_gist_is_the_marker_alone() -> None:
+    old = entry(result("c", ". . . . " * 200))
+    assert rewrites.gist(old, "t", 40, "en").content == MARK.format(old.tokens)
+    assert rewrites.gist(entry(result("c", "")), "t", 40, "en").content == MARK.format(4)
+
+
+def test_a_gist_of_parts_is_head_and_tail_of_them() -> None:
+    new = rewrites.gist(entry(result("l", [text("log start " + LONG + " LOG-END"), text("exit code 1"), IMAGE])), "t", 100, "en")
+    assert [part["type"] for part in new.content] == ["text", "text", "image_url"]
+    assert new.content[0]["text"].endswith("LOG-END")
+    assert len(new.content[0]["text"]) < 500
+
+
 @pytest.mark.parametrize("room", [1000, 200, 60, 1])
 def test_a_fitted_message_has_at_most_its_tokens_or_a_lone_notice(room: int) -> None:
     old = entry(result("c", LONG * 4))

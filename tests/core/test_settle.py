@@ -8,11 +8,12 @@ from typing import Any
 from ctxproxy.core.checkpoints import anchored
 from ctxproxy.core.effects import AppendMessages, CountUse, Effect, MoveTip, OpenSession, PutCheckpoint
 from ctxproxy.core.messages import ROOT, Message, identity, make, next_tip
-from ctxproxy.core.plan import Plan, Situation, plan
+from ctxproxy.core.plan import Plan, plan
 from ctxproxy.core.policy import Policy
-from ctxproxy.core.records import Session, SessionKey
+from ctxproxy.core.records import Session, SessionKey, Spent
 from ctxproxy.core.sessions import frame_of, join_thin
 from ctxproxy.core.settle import Ending, settle
+from ctxproxy.core.situation import Situation
 from tests.core.chains import Chain
 from tests.core.histories import assistant, count, long_turn, user
 
@@ -56,6 +57,12 @@ def test_use_is_counted_in_logical_and_in_sent_tokens() -> None:
     made = settled(s, ending(ANSWER), planned)
     assert made[CountUse] == CountUse(KEY, 1, planned.tokens_in, planned.tokens_sent, 1)
     assert planned.tokens_sent < planned.tokens_in
+
+
+def test_what_the_request_cost_is_added_to_what_the_session_has_cost() -> None:
+    s, spent = situation([user("hello")]), Spent(cost_all=7.5, reported_requests=1)
+    assert settled(s, replace(ending(ANSWER), spent=spent))[CountUse].spent == spent
+    assert settled(s, ending(ANSWER))[CountUse].spent == Spent()
 
 
 def test_a_decision_is_kept_at_its_own_tip_and_at_the_earliest_that_it_needs() -> None:

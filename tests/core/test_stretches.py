@@ -7,7 +7,8 @@ import pytest
 from ctxproxy.core import frames
 from ctxproxy.core.messages import Directives, Message, make, text_of
 from ctxproxy.core.pairing import alternates
-from ctxproxy.core.stretches import bridged, framed, last_tip, oldest_stretch
+from ctxproxy.core.records import Summary
+from ctxproxy.core.stretches import READ_AGAIN_BYTES, bridged, framed, last_tip, oldest_stretch, read_again, ready_within, tokens_of, up_to
 from ctxproxy.core.transcript import Entry, Fold, Span, Transcript, apply, violations
 from tests.core.histories import assistant, call, count, long_turn, result, talk, transcript, user
 
@@ -80,6 +81,55 @@ def test_the_tip_is_that_of_the_newest_message_told_of() -> None:
     without = Transcript((Entry(t.entries[0].message, 9), *t.entries[1:]))
     assert oldest_stretch(Transcript((without.entries[0], *t.entries[4:])), 0, 0).tip == t.entries[5].tip  # type: ignore[union-attr]
     assert oldest_stretch(Transcript((without.entries[0], t.entries[-1])), 0, 0).tip == ""  # type: ignore[union-attr]
+
+
+def test_what_stands_for_originals_is_read_as_they_were_said_if_all_are_at_hand() -> None:
+    said = talk(2)
+    t = transcript(said)
+    originals = {entry.tip: entry.message for entry in t.entries}
+    told = Entry(user("told"), 9, covers=(t.entries[0].tip, t.entries[1].tip), origin="inserted")
+    ours, marked = Entry(assistant("ok"), 5, origin="inserted"), Entry(user("marked"), 5, tip=t.entries[2].tip, origin="edited")
+    assert read_again([told, ours, marked], originals) == [said[0], said[1], ours.message, said[2]]
+    del originals[t.entries[1].tip]
+    assert read_again([told, ours, marked], originals) == [told.message, ours.message, said[2]]
+
+
+def test_originals_that_are_more_than_can_be_read_in_time_are_not_read() -> None:
+    huge = user("x" * READ_AGAIN_BYTES)
+    entry = Entry(user("marked"), 5, tip="t", origin="edited")
+    assert read_again([entry], {"t": huge}) == [entry.message]
+
+
+def test_spans_are_cut_at_an_index() -> None:
+    t = transcript(talk(4))
+    spans = (Span(0, 2), Span(3, 6))
+    assert up_to(spans, 4) == (Span(0, 2), Span(3, 4))
+    assert up_to(spans, 3) == up_to(spans, 2) == (Span(0, 2),)
+    assert up_to(spans, 9) == spans
+    assert tokens_of(t, spans) == sum(t.entries[i].tokens for i in (0, 1, 3, 4, 5))
+    assert tokens_of(t, ()) == 0
+
+
+def test_of_ready_summaries_the_one_that_reaches_furthest_within_the_stretch_is_taken_and_a_models_before_another() -> None:
+    t = transcript([*talk(3)[:-1], call("c"), result("c", "r"), *talk(2)])
+    stretch = oldest_stretch(t, 0, 0)
+    assert stretch is not None
+
+    def ready(at: int, kind: str = "llm") -> Summary:
+        return Summary(t.entries[at].tip, f"{kind} {at}", kind, "m", 1, 9, 0, 0, 0)  # type: ignore[arg-type]
+
+    foreign, nothing = Summary("f" * 32, "foreign", "llm", "m", 1, 9, 0, 0, 0), Summary("", "no tip", "llm", "m", 1, 9, 0, 0, 0)
+    assert ready_within(t, stretch, []) == (None, 0)
+    assert ready_within(t, stretch, [foreign, nothing, ready(6), ready(len(t.entries) - 1)]) == (None, 0), "6 is a call without its result"
+    assert ready_within(t, stretch, [ready(1), ready(7, "extractive"), ready(3)]) == (ready(7, "extractive"), 8)
+    assert ready_within(t, stretch, [ready(3, "extractive"), ready(3), ready(3, "extractive")]) == (ready(3), 4)
+
+
+def test_a_short_answer_at_the_end_of_the_stretch_serves_the_frame_as_the_assistants_side() -> None:
+    messages = [*talk(2)[:-1], user("thanks"), assistant("You are welcome."), user("next?")]
+    t = transcript(messages)
+    assert oldest_stretch(t, 1, 100_000).spans == (Span(0, 5),)  # type: ignore[union-attr]
+    assert oldest_stretch(transcript([*talk(2)[:-1], user("next?")]), 1, 100_000).spans == (Span(0, 4),)  # type: ignore[union-attr]
 
 
 # ---------------------------------------------------------------- what stands in its place

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from ctxproxy.core import frames
-from ctxproxy.core.language import language_of
-from ctxproxy.core.messages import Directives, Message, make, text_of, tool_calls
+from ctxproxy.core.messages import Directives, Message
 from ctxproxy.core.prompts import WORDINGS
 from ctxproxy.core.records import Summary
-from ctxproxy.core.summaries import MAX_CALLS, Draft, Need, complete, fitting, joined, merging, requests, stand_in, verify
-from tests.core.histories import FILLER, assistant, call, count_text, histories, long_turn, result, talk, user
-from tests.shared_dir import shared
+from ctxproxy.core.summaries import MAX_CALLS, Draft, Need, complete, fitting, is_worth_a_call, joined, merging, reads_again, requests, verify
+from tests.core.histories import FILLER, assistant, call, count_text, long_turn, result, talk, user
 
 GOOD = "The user asked several small questions about orders; each was answered, nothing is open."
 
@@ -69,7 +63,7 @@ def test_our_own_texts_and_what_the_client_keeps_out_are_not_read() -> None:
     assert "Q-1" in only.user
     assert "A-1" in only.user
     assert not any(text in only.user for text in ("SECRET-1", "FRAME-1", "background is noted"))
-    assert "SECRET-1" not in stand_in(wanted, count_text)
+    assert "SECRET-1" not in complete("Told.", wanted, count_text)
 
 
 def test_parts_are_merged_by_one_more_call_if_they_fit_else_joined() -> None:
@@ -188,34 +182,17 @@ def test_what_is_appended_is_bounded_and_one_long_rule_does_not_keep_out_the_oth
     assert fitting(["aaaaaaaaaaaaaaa", "b" * 40, "cc"], 8, count_text) == ["aaaaaaaaaaaaaaa"]
 
 
-def test_a_stand_in_carries_an_earlier_summary_on() -> None:
-    wanted = need(*talk(4), user("Order W-99 is late."), max_tokens=200, previous=earlier("DECIDED-1 was chosen. " + FILLER * 100))
-    text = stand_in(wanted, count_text)
-    assert "DECIDED-1" in text
-    assert "W-99" in text
-    assert "OTHER-2" in stand_in(wanted, count_text, earlier="OTHER-2 was said.")
+@pytest.mark.parametrize(
+    ("told", "now", "again"), [(1, 3, False), (1, 4, True), (3, 8, True), (4, 15, False), (17, 60, False), (17, 70, True), (70, 260, True)]
+)
+def test_the_originals_are_read_again_each_time_a_conversation_has_grown_fourfold(told: int, now: int, again: bool) -> None:
+    assert reads_again(told, now) is again
 
 
-@settings(deadline=None, max_examples=40)
-@given(histories(), st.integers(0, 500), st.sampled_from(["en", "zh"]))
-def test_a_stand_in_keeps_its_size_and_is_always_the_same(messages: list[Message], size: int, language: str) -> None:
-    wanted = need(*messages, language=language, max_tokens=size)
-    text = stand_in(wanted, count_text)
-    assert count_text(text) <= size
-    assert text == stand_in(wanted, count_text)
-
-
-@pytest.mark.parametrize("family", ["swe", "tau1", "tau2", "zhmem"])
-def test_more_of_what_is_asked_for_later_stands_in_it_than_in_head_or_tail(family: str) -> None:
-    """Literal evidence at a tenth of the size."""
-    kept = {"stand-in": 0.0, "head": 0.0, "tail": 0.0}
-    for line in shared(f"quality/data/dev/{family}.jsonl").read_text(encoding="utf-8").splitlines()[:2]:
-        told = json.loads(line)
-        messages = tuple(make(m) for m in told["messages"] if m["role"] != "system")
-        whole = "\n".join(text_of(m) + " ".join(c.arguments for c in tool_calls(m)) for m in messages)
-        wanted = Need("t", messages, language_of(messages), count_text(whole) // 10)
-        texts = {"stand-in": stand_in(wanted, count_text), "head": whole[: len(whole) // 10], "tail": whole[-len(whole) // 10 :]}
-        evidence = {one["text"] for probe in told["probes"] for one in probe["evidence"]}
-        for name, text in texts.items():
-            kept[name] += sum(one in text for one in evidence) / len(evidence)
-    assert kept["stand-in"] > max(kept["head"], kept["tail"])
+@pytest.mark.parametrize(
+    ("untold", "first", "worth"),
+    [(250, True, True), (249, True, False), (749, False, False), (750, False, True)],
+)
+def test_a_model_is_asked_where_enough_is_not_told_yet(untold: int, first: bool, worth: bool) -> None:
+    assert is_worth_a_call(untold, 1000, 1024, first=first) is worth
+    assert is_worth_a_call(8 * 1024, 1_000_000, 1024, first=first)

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 
 from ctxproxy.core.messages import Message, make, text_of
-from ctxproxy.core.transcript import Edit, Entry, Fold, Replace, Span, Transcript, apply, protected, untouchable, violations
+from ctxproxy.core.records import LeftOut
+from ctxproxy.core.transcript import Edit, Entry, Fold, Replace, Span, Transcript, apply, joined, protected, untouchable, violations
 from ctxproxy.errors import InvalidEdit
 from tests.core.histories import assistant, call, count, histories, result, tool_call, transcript, user
 
@@ -138,6 +139,33 @@ def test_what_folds_over_a_fold_covers_what_that_covered() -> None:
     assert twice.entries[2].covers == tuple(e.tip for e in BASE.entries[2:6])
     edited = apply(once, [replaced(2, user("n"))], "test", count)
     assert edited.entries[2].origin == "inserted"
+
+
+def test_a_fold_may_keep_its_last_message_with_something_in_front_of_it() -> None:
+    base = transcript([user("old"), assistant("answer"), user("mid"), assistant("done"), user("now")])
+    once = apply(base, [Fold(Span(1, 3), (user("told: mid"),), "oldest", keeps_last=True)], "trim", count)
+    kept = once.entries[1]
+    assert (text_of(kept.message), kept.tip, kept.origin, kept.covers, kept.stage) == ("told: mid", base.entries[2].tip, "edited", (), "trim")
+    assert once.left == (LeftOut((base.entries[1].tip,), "trim", "oldest"),)
+    between = apply(base, [Fold(Span(0, 3), (user("a"), assistant("b"), user("told: mid")), keeps_last=True)], "trim", count)
+    assert [e.origin for e in between.entries[:3]] == ["inserted", "inserted", "edited"]
+    assert between.entries[0].covers == tuple(e.tip for e in base.entries[:2])
+    with pytest.raises(InvalidEdit, match="role"):
+        apply(base, [Fold(Span(1, 3), (assistant("x"),), keeps_last=True)], "trim", count)
+
+
+def test_what_leaves_no_entry_behind_is_remembered_with_stage_and_reason() -> None:
+    once = apply(BASE, [Fold(Span(2, 5), (), "too old")], "drop", count)
+    assert once.left == (LeftOut(tuple(e.tip for e in BASE.entries[2:5]), "drop", "too old"),)
+    framed = apply(BASE, [Fold(Span(2, 5), (user("note"),), "summary")], "sum", count)
+    assert (framed.left, framed.entries[2].reason) == ((), "summary")
+    twice = apply(framed, [Fold(Span(0, 1), (), "too old"), Fold(Span(2, 3), (), "too old")], "drop", count)
+    assert twice.left == (LeftOut(tuple(BASE.entries[at].tip for at in (0, 2, 3, 4)), "drop", "too old"),)
+
+
+def test_what_one_stage_left_out_for_one_reason_is_told_once() -> None:
+    told = joined([LeftOut(("a", "b"), "drop"), LeftOut(("c",), "drop", "why"), LeftOut((), "clear"), LeftOut(("b", "d"), "drop")])
+    assert told == (LeftOut(("a", "b", "d"), "drop"), LeftOut(("c",), "drop", "why"))
 
 
 @pytest.mark.parametrize(

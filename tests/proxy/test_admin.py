@@ -16,6 +16,7 @@ from tests.scripted_upstream import Answer, Json, ScriptedUpstream, completion
 
 APPEND = {"X-Context-Mode": "append"}
 TINY = {"max_tokens": 2000, "keep_recent_turns": 1}
+SHORTENED = {**TINY, "pipeline": [{"stage": "compact_messages"}, {"stage": "drop_oldest"}]}
 OFF = {"kind": "off"}
 FILLER = "some words that say little " * 30
 CALLS = [
@@ -119,7 +120,7 @@ async def test_a_session_is_found_by_id_and_by_its_name_while_that_is_unambiguou
 
 
 async def test_messages_are_the_raw_log_with_what_became_of_each(proxy: StartProxy, upstream: ScriptedUpstream) -> None:
-    running = await proxy(upstream, context=TINY, summarizer=OFF)
+    running = await proxy(upstream, context=SHORTENED)
     await running.chat([*turns(12), question()], session="s")
     await running.settled()
     rows = (await got(running, "sessions/s/messages"))["data"]
@@ -143,7 +144,7 @@ async def test_expand_gives_the_original_byte_for_byte(proxy: StartProxy, upstre
 
 
 async def test_the_markers_in_a_prompt_can_be_expanded(proxy: StartProxy, upstream: ScriptedUpstream) -> None:
-    running = await proxy(upstream, context=TINY, summarizer=OFF)
+    running = await proxy(upstream, context=SHORTENED)
     await running.chat([*turns(12), question()], session="s")
     await running.settled()
     view = await got(running, "sessions/s/view")

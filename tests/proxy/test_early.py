@@ -48,6 +48,7 @@ async def test_what_surely_fits_is_sent_before_it_is_counted(proxy: StartProxy, 
     [
         ({"max_tokens": 200}, "word " * 50),
         ({"max_turns": 3}, "hi"),
+        ({"pipeline": [{"stage": "cap_messages"}]}, "hi"),
         ({}, [{"type": "image_url", "image_url": {"url": "http://127.0.0.1/x.png"}}]),
     ],
 )

@@ -13,7 +13,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from ctxproxy.core.stages.compact_messages import CompactMessages
+from ctxproxy.core.stages.compact_tool_results import CompactToolResults
 from ctxproxy.errors import StoreUnavailable
 from tests.proxy.conftest import StartProxy
 from tests.proxy.running import MODEL, Running
@@ -170,13 +170,13 @@ async def test_a_stage_that_fails_is_left_out_and_the_others_do_their_work(
     def fault(*_: object) -> None:
         raise ZeroDivisionError("a fault of ours")
 
-    monkeypatch.setattr(CompactMessages, "propose", fault)
+    monkeypatch.setattr(CompactToolResults, "propose", fault)
     running = await proxy(upstream, context={"max_tokens": 2000}, summarizer={"kind": "off"})
     upstream.script = Answer("ok")
     long = [{"role": role, "content": f"{n} " + "some words that say little " * 30} for n in range(20) for role in ("user", "assistant")]
     said = await running.chat([*long, {"role": "user", "content": "and now?"}])
     assert said.status == 200
-    assert said.actions["failed_compact_messages"] >= 1
+    assert said.actions["failed_compact_tool_results"] >= 1
     assert said.actions["drop_oldest"] >= 1
     assert upstream.calls[0].messages[-1]["content"] == "and now?"
 

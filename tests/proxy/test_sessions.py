@@ -258,7 +258,7 @@ async def test_after_a_restart_a_compacted_prefix_is_sent_byte_for_byte(proxy: S
     await running.chat([*history, user("and now?")], session="s")
     before, after = (raw_messages(call) for call in upstream.calls[-2:])
     assert after.startswith(before)
-    assert "COMPACTED" in str(upstream.calls[-1].messages)
+    assert "[Background: " in upstream.calls[-1].messages[1]["content"]
 
 
 def raw_messages(call: Received) -> bytes:

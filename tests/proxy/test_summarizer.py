@@ -98,7 +98,8 @@ def need(messages: Sequence[Message] = tuple(talk(20)), language: Any = "en") ->
 
 async def made(upstream: Scripted, wanted: Need | None = None, *, window: int = 32_000, timeout_s: float = 30, **changes: Any) -> Summary | None:
     writer = Writer(upstream, changes.pop("base_url", "http://upstream.example/v1"), "sum-model", window, changes.pop("credentials", ()))
-    return await Summarizer(timeout_s, clock=lambda: 1234.0).make(wanted or need(), writer, count_text)
+    spend = changes.pop("spend", lambda _: None)
+    return await Summarizer(timeout_s, clock=lambda: 1234.0).make(wanted or need(), writer, count_text, spend)
 
 
 # ---------------------------------------------------------------- what is sent
@@ -121,6 +122,33 @@ async def test_a_summary_costs_one_call_with_model_messages_and_length_only() ->
     assert (summary.tip, summary.kind, summary.model, summary.messages) == ("tip-1", "llm", "sum-model", 41)
     assert (summary.start, summary.end, summary.created, summary.tokens) == (10.0, 20.0, 1234.0, count_text(summary.text))
     assert upstream.answers[0].closed
+
+
+def used(text: str, **usage: int) -> Answer:
+    return Answer(200, json.dumps({**json.loads(body_of(text)), "usage": usage}).encode())
+
+
+@pytest.mark.parametrize(
+    ("answers", "costs"),
+    [
+        ([used(GOOD, prompt_tokens=1000, completion_tokens=50)], [1200]),
+        ([used("", prompt_tokens=1000), used(GOOD, prompt_tokens=900, completion_tokens=50)], [1000, 1100]),
+        ([used("", prompt_tokens=-5), used("", prompt_tokens=10**30)], [0, 10_000_000]),
+        ([refused(500, "out of order")], []),
+    ],
+)
+async def test_each_answered_call_costs_what_the_upstream_says_it_used(answers: list[Answer], costs: list[float]) -> None:
+    told: list[float] = []
+    await made(Scripted(*answers), spend=told.append)
+    assert told == costs
+
+
+async def test_a_call_without_usage_costs_what_we_count() -> None:
+    told: list[float] = []
+    upstream = Scripted(said(GOOD))
+    await made(upstream, spend=told.append)
+    (body,) = upstream.bodies
+    assert told == [sum(count_text(m["content"]) for m in body["messages"]) + 4 * count_text(GOOD)]
 
 
 async def test_rules_that_the_model_left_out_are_in_the_summary_all_the_same() -> None:

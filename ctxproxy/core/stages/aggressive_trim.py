@@ -24,7 +24,7 @@ class AggressiveTrim(Stage, frozen=True, forbid_unknown_fields=True):
     max_argument_chars: Count = 1_000
 
     def propose(self, transcript: Transcript, context: Context) -> Iterator[Edit]:
-        folder = Folder(transcript, context.language)
+        folder = Folder(transcript, context.language, f"older than the newest {self.max_turns} turns")
         gone: set[int] = set()
         for turn in transcript.turns[: -self.max_turns]:
             for fold in folder.turn(turn):

@@ -14,52 +14,32 @@ taken. A stage never looks at a clock, a store or a tokenizer but through its co
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, Literal, TypeAlias, TypeVar
 
 import msgspec
 
 from ctxproxy.core.language import Language
 from ctxproxy.core.markers import MARKER_DIGITS, marker_of
-from ctxproxy.core.messages import Message, Tip
-from ctxproxy.core.records import Summary
-from ctxproxy.core.transcript import CountMessage, Edit, Transcript
+from ctxproxy.core.messages import Tip
+from ctxproxy.core.stage_context import Context
+from ctxproxy.core.transcript import Edit, Transcript
 
 __all__ = ["MARKER_DIGITS", "REGISTRY", "Context", "Language", "Loss", "Stage", "make_stage", "marker_of", "register"]
 
 Loss: TypeAlias = Literal["reversible", "lossy"]
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
-    """What a stage may know beside the transcript; all sizes in tokens of the history part."""
-
-    count: CountMessage
-    count_text: Callable[[str], int]
-    limit: int
-    """What fits: the effective budget."""
-    target: int
-    """Where to stop."""
-    keep_recent_turns: int = 4
-    max_turns: int | None = None
-    """`context.max_turns`: more turns than that are too many, however short; None: no limit."""
-    language: Language = "en"
-    originals: Mapping[Tip, Message] = field(default_factory=dict, repr=False)
-    """The history's messages as they came, for a stage that reads again what others have shortened."""
-    summaries: Sequence[Summary] = ()
-    """Ready summaries whose tips are on this chain."""
-    pins: Sequence[str] = ()
-    """Texts to keep verbatim."""
-    summarizer: Literal["llm", "extractive", "off"] = "llm"
-    summary_max_tokens: int = 1024
-
-
 class Stage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One rewrite. Subclasses give their options as fields, with the best known defaults."""
+    """One rewrite; options are fields, with the best known defaults. `summarizes`: a text that it puts in tells of all that it folds."""
 
     name: ClassVar[str]
     loss: ClassVar[Loss]
+    summarizes: ClassVar[bool] = False
+    thorough: ClassVar[bool] = False
+    """All its edits are taken once it acts, not only as many as meet the target: so a source has it that acts rarely and at once."""
+    limits_turns: ClassVar[bool] = False
+    """It keeps `context.max_turns` by its own rule; else the plan does."""
 
     def propose(self, transcript: Transcript, context: Context) -> Iterator[Edit]:
         raise NotImplementedError
@@ -67,6 +47,10 @@ class Stage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def due(self, transcript: Transcript, context: Context) -> bool:
         """Whether it has to act though the prompt is short enough: a rule of turns or messages, not of tokens."""
         return False
+
+    def cut_tip(self, transcript: Transcript, context: Context) -> Tip:
+        """The tip up to which a summary should be made in advance, for when it has to act; "" if none, or if a ready one would do."""
+        return ""
 
 
 S = TypeVar("S", bound=type[Stage])

@@ -14,4 +14,4 @@ class Clear(Stage, frozen=True, forbid_unknown_fields=True):
     """Leaves out all but pinned messages, the last user message, and the newest group with a prefill of the client's."""
 
     def propose(self, transcript: Transcript, context: Context) -> Iterator[Edit]:
-        return Folder(transcript, context.language).runs(Span(0, len(transcript.entries)))
+        return Folder(transcript, context.language, "only what must stay fits").runs(Span(0, len(transcript.entries)))

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from ctxproxy.core.exchanges import may_edit, recent_start
 from ctxproxy.core.markers import is_marker, topic_of_text
-from ctxproxy.core.messages import text_of
+from ctxproxy.core.messages import Message, text_of
 from ctxproxy.core.policy import Count, Fraction
 from ctxproxy.core.rewrites import marked, shortened, without_thinking
 from ctxproxy.core.stages.base import Context, Stage, register
@@ -26,9 +26,10 @@ class CompactMessages(Stage, frozen=True, forbid_unknown_fields=True):
     keep_tokens: Count = 200
     min_tokens: Count = 80
     recent_share: Fraction = 0.5
+    recent_messages: Count | None = None
 
     def propose(self, transcript: Transcript, context: Context) -> Iterator[Edit]:
-        start = recent_start(transcript, context.keep_recent_turns, int(self.recent_share * context.target))
+        start = recent_start(transcript, context.keep_recent_turns, int(self.recent_share * context.target), self.recent_messages)
         fixed = untouchable(transcript)
         old = [at for at in range(start) if at not in fixed and self._mine(transcript.entries[at])]
         answers = [at for at in old if transcript.entries[at].message.role == "assistant"]
@@ -39,7 +40,16 @@ class CompactMessages(Stage, frozen=True, forbid_unknown_fields=True):
         for at in answers:
             entry = _thoughtless(transcript, at, context)
             if entry.tokens >= self.min_tokens and not is_marker(text_of(entry.message)):
-                yield Replace(at, marked(entry, topic_of_text(entry.message, context.language), context.language), "old answer")
+                yield Replace(at, self.compact(entry, context, whole=True), "old answer")
+
+    def compact(self, entry: Entry, context: Context, *, whole: bool) -> Message:
+        """What stands in for one old message: its head and tail, or a marker for the whole of it. A stage of one's own that extends this
+        one may say otherwise (002-19); role and call ids stay.
+        """
+        topic = topic_of_text(entry.message, context.language)
+        if whole:
+            return marked(entry, topic, context.language)
+        return shortened(entry, topic, self.keep_tokens * len(text_of(entry.message)) // entry.tokens, context.language)
 
     def _mine(self, entry: Entry) -> bool:
         return entry.origin != "inserted" and may_edit(entry)
@@ -54,9 +64,7 @@ class CompactMessages(Stage, frozen=True, forbid_unknown_fields=True):
         for at in places:
             entry = _thoughtless(transcript, at, context)
             if entry.tokens > 2 * self.keep_tokens and entry.stage != self.name:
-                text = text_of(entry.message)
-                chars = self.keep_tokens * len(text) // entry.tokens
-                yield Replace(at, shortened(entry, topic_of_text(entry.message, context.language), chars, context.language), "old long text")
+                yield Replace(at, self.compact(entry, context, whole=False), "old long text")
 
 
 def _thoughtless(transcript: Transcript, at: int, context: Context) -> Entry:

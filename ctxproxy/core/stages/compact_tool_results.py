@@ -1,4 +1,4 @@
-"""Old tool results and call arguments, oldest first: long ones are cut to head and tail, then all become markers."""
+"""Old tool results and call arguments, oldest first: cut to what says most, long ones to head and tail, then all become markers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ctxproxy.core.exchanges import Exchange, exchanges, may_edit, recent_start
 from ctxproxy.core.markers import is_marker, topic_of_result
 from ctxproxy.core.messages import Message, text_of
 from ctxproxy.core.policy import Count, Fraction
-from ctxproxy.core.rewrites import marked, shortened, with_short_arguments
+from ctxproxy.core.rewrites import gist, marked, shortened, with_short_arguments
 from ctxproxy.core.stages.base import Context, Stage, register
 from ctxproxy.core.transcript import Edit, Replace, Transcript
 
@@ -19,27 +19,43 @@ from ctxproxy.core.transcript import Edit, Replace, Transcript
 @register("compact_tool_results", loss="reversible")
 class CompactToolResults(Stage, frozen=True, forbid_unknown_fields=True):
     """Acts outside `keep_recent_turns` and outside the newest groups that hold `recent_share` of the target, so also within one
-    long turn. Results over twice `keep_tokens` keep that much of head and tail; from `min_tokens` on they become markers after that.
+    long turn. With `gist_share`, results of twice `min_tokens` keep that much, and no more than `gist_tokens`, of what says most; those over
+    twice `keep_tokens` that much of head and tail; from `min_tokens` on they become `markers` after that.
     """
+
+    gist_share: Fraction | None = None
+    gist_tokens: Count = 600
+    markers: bool = True
 
     keep_tokens: Annotated[int, msgspec.Meta(ge=0)] = 300
     min_tokens: Count = 60
     recent_share: Fraction = 0.5
     arguments_chars: Count = 2000
     """Longer arguments of old calls are cut to this many characters and stay JSON (004-S16)."""
+    recent_messages: Count | None = None
+    """If set, the newest so many messages are recent and no others (002-28)."""
 
     def propose(self, transcript: Transcript, context: Context) -> Iterator[Edit]:
-        start = recent_start(transcript, context.keep_recent_turns, int(self.recent_share * context.target))
+        start = recent_start(transcript, context.keep_recent_turns, int(self.recent_share * context.target), self.recent_messages)
         old = [e for e in exchanges(transcript) if e.at < start and may_edit(transcript.entries[e.at])]
+        for exchange in old if self.gist_share else ():
+            if transcript.entries[exchange.at].origin == "original" and transcript.entries[exchange.at].tokens >= 2 * self.min_tokens:
+                yield Replace(exchange.at, self._gist(transcript, exchange, context), "what says most of an old result")
         for exchange in old:
             entry = transcript.entries[exchange.at]
             if self.keep_tokens and entry.tokens > 2 * self.keep_tokens and entry.stage != self.name:
                 yield Replace(exchange.at, self._cut(transcript, exchange, context), "long result of an old call")
         yield from self._arguments(transcript, start, context)
-        for exchange in old:
+        for exchange in old if self.markers else ():
             entry = transcript.entries[exchange.at]
             if entry.tokens >= self.min_tokens and not is_marker(text_of(entry.message)):
                 yield Replace(exchange.at, marked(entry, topic_of_result(exchange.call, context.language), context.language), "result of an old call")
+
+    def _gist(self, transcript: Transcript, exchange: Exchange, context: Context) -> Message:
+        entry = transcript.entries[exchange.at]
+        most_tokens = min(int(entry.tokens * (self.gist_share or 0)), self.gist_tokens)
+        topic = topic_of_result(exchange.call, context.language)
+        return context.memo(f"gist {most_tokens} {topic}", entry.message, lambda: gist(entry, topic, most_tokens, context.language))
 
     def _cut(self, transcript: Transcript, exchange: Exchange, context: Context) -> Message:
         entry = transcript.entries[exchange.at]

@@ -21,7 +21,7 @@ class DropOldest(Stage, frozen=True, forbid_unknown_fields=True):
     goal_share: Fraction = 0.25
 
     def propose(self, transcript: Transcript, context: Context) -> Iterator[Edit]:
-        folder = Folder(transcript, context.language)
+        folder = Folder(transcript, context.language, "the oldest go first")
         *old, last = transcript.turns or (Span(0, 0),)
         left = {at: entry.tokens for at, entry in enumerate(transcript.entries)}
         for fold in self._in_order(transcript, folder, context, old, last):

@@ -1,16 +1,17 @@
-"""The oldest stretch gives way to one framed summary: a ready one where there is one, else the extractive stand-in."""
+"""The oldest stretch gives way to one frame: a ready summary where there is one, and what says most of the stretch, word for word."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
 from ctxproxy.core import frames
-from ctxproxy.core.backgrounds import Room, background_of
-from ctxproxy.core.messages import Tip
+from ctxproxy.core.backgrounds import Room, Source, background_of, filled
+from ctxproxy.core.messages import Message, Tip
 from ctxproxy.core.policy import Fraction
 from ctxproxy.core.records import Summary
 from ctxproxy.core.stages.base import Context, Stage, register
-from ctxproxy.core.stretches import Stretch, bridged, framed, last_tip, oldest_stretch, read_again
+from ctxproxy.core.stretches import Stretch, bridged, framed, oldest_stretch, read_again, ready_within, tokens_of, up_to
+from ctxproxy.core.summaries import is_worth_a_call
 from ctxproxy.core.transcript import Edit, Fold, Span, Transcript
 
 READY_SLACK = 0.3
@@ -21,41 +22,57 @@ FRESH_TOKENS = 32
 
 @register("summarize", loss="lossy")
 class Summarize(Stage, frozen=True, forbid_unknown_fields=True):
-    """Folds the oldest stretch; `keep_user_share` of the budget is for the user's own words, `most_share` of the target for all of it."""
+    """Folds the oldest stretch; `keep_user_share` of the budget is for the user's own words. The frame may take `most_share` of the target,
+    and with `fill` all that the rest leaves of it.
+    """
 
+    summarizes = True
     keep_user_share: Fraction = 0.15
-    most_share: Fraction = 0.5
+    most_share: Fraction = 0.6
+    fill: bool = True
 
     def propose(self, transcript: Transcript, context: Context) -> Iterator[Edit]:
         stretch = self._stretch(transcript, context)
         if stretch is None or context.summarizer == "off":
             return
-        ready, newer_from = _ready(transcript, stretch, context)
-        spans = _upto(stretch.spans, newer_from) if ready and self._enough(transcript, newer_from, context) else stretch.spans
-        places = [i for span in spans for i in range(*span)]
-        covered = read_again([transcript.entries[i] for i in places], context.originals)
-        newer = read_again([transcript.entries[i] for i in places if i >= newer_from], context.originals)
-        room = self._room(context)
-        background = background_of(covered, newer, ready, context.pins, room, context.count_text, context.language)
-        wants = stretch.tip if newer and context.summarizer == "llm" else ""
-        text = frames.frame_text(background, context.language)
-        main = max(spans, key=lambda span: _tokens(transcript, span))
-        frame = framed(transcript, main, text, context.language)
-        if sum(map(context.count, frame)) >= _tokens(transcript, main):
-            return
-        yield Fold(main, frame, "summary", wants)
-        for span in spans:
-            if span != main:
-                most = _tokens(transcript, span)
-                yield Fold(span, bridged(transcript, span, context.language, context.count, most, later=span > main), "told in the summary", wants)
+        ready, newer_from = ready_within(transcript, stretch, context.summaries)
+        spans = up_to(stretch.spans, newer_from) if ready and self._enough(transcript, newer_from, context) else stretch.spans
+        wants = stretch.tip if context.summarizer == "llm" and self._asks(transcript, spans, ready, newer_from, context) else ""
+        main = max(spans, key=lambda span: tokens_of(transcript, [span]))
+        folds = [Fold(span, self._bridge(transcript, span, main, context), "told in the summary", wants) for span in spans if span != main]
+        covered = self._originals(transcript, spans, context)
+        source = Source(covered, covered if self.fill else self._originals(transcript, spans, context, newer_from), ready)
+        staying = transcript.tokens - tokens_of(transcript, spans) + sum(context.count(m) for fold in folds for m in fold.by)
+        planned = self._room(context)
+        for _ in range(3):
+            room = filled(planned, context.target, context.limit, staying) if self.fill else planned
+            background = background_of(source, context.pins, room, context.count_text, context.language, context.rules, context.memo)
+            frame = framed(transcript, main, frames.frame_text(background, context.language), context.language)
+            if (over := staying + sum(map(context.count, frame)) - context.limit) <= 0:
+                break
+            staying += over
+        if sum(map(context.count, frame)) < tokens_of(transcript, [main]):
+            yield from (Fold(main, frame, "summary", wants), *folds)
 
     def cut_tip(self, transcript: Transcript, context: Context) -> Tip:
         """The tip up to which a summary would be wanted if the prompt had to shrink now; "" if none, or if a ready one would do."""
         stretch = self._stretch(transcript, context)
         if stretch is None:
             return ""
-        ready, newer_from = _ready(transcript, stretch, context)
-        return "" if ready and ready.kind == "llm" and self._enough(transcript, newer_from, context) else stretch.tip
+        ready, newer_from = ready_within(transcript, stretch, context.summaries)
+        done = ready and ready.kind == "llm" and self._enough(transcript, newer_from, context)
+        return stretch.tip if not done and self._asks(transcript, stretch.spans, ready, newer_from, context) else ""
+
+    def _asks(self, transcript: Transcript, spans: Sequence[Span], ready: Summary | None, newer_from: int, context: Context) -> bool:
+        told = ready is not None and ready.kind == "llm"
+        untold = sum(map(context.count, self._originals(transcript, spans, context, newer_from if told else 0)))
+        return untold > 0 and (not self.fill or is_worth_a_call(untold, context.limit, context.summary_max_tokens, first=not told))
+
+    def _originals(self, transcript: Transcript, spans: Sequence[Span], context: Context, start: int = 0) -> list[Message]:
+        return read_again([transcript.entries[i] for span in spans for i in range(*span) if i >= start], context.originals)
+
+    def _bridge(self, transcript: Transcript, span: Span, main: Span, context: Context) -> tuple[Message, ...]:
+        return bridged(transcript, span, context.language, context.count, tokens_of(transcript, [span]), later=span > main)
 
     def _stretch(self, transcript: Transcript, context: Context) -> Stretch | None:
         """The stretch that gives way, if there is enough in it but what this stage has put there before."""
@@ -69,9 +86,10 @@ class Summarize(Stage, frozen=True, forbid_unknown_fields=True):
         return sum(entry.tokens for entry, own in zip(transcript.entries[span.start : span.end], ours, strict=True) if not own)
 
     def _room(self, context: Context) -> Room:
+        """What the frame may take, however much stays beside it."""
         words = int(self.keep_user_share * context.limit)
-        total = min(context.summary_max_tokens + words, int(self.most_share * context.target))
-        return Room(total, words, context.summary_max_tokens)
+        most = int(self.most_share * context.target)
+        return Room(most if self.fill else min(context.summary_max_tokens + words, most), words, context.summary_max_tokens)
 
     def _enough(self, transcript: Transcript, end: int, context: Context) -> bool:
         """Whether leaving out no more than a ready summary tells is enough: the prompt has grown since that was begun, so that the target
@@ -79,20 +97,3 @@ class Summarize(Stage, frozen=True, forbid_unknown_fields=True):
         """
         enough = context.target + int((context.limit - context.target) * READY_SLACK)
         return sum(entry.tokens for entry in transcript.entries[end:]) + self._room(context).total <= enough
-
-
-def _ready(transcript: Transcript, stretch: Stretch, context: Context) -> tuple[Summary | None, int]:
-    """The summary that reaches furthest within the stretch, a model's before another, and the index of what it does not tell."""
-    inside = {i for span in stretch.spans for i in range(*span)}
-    places = {last_tip(transcript.entries[g.end - 1]): g.end for g in transcript.groups if g.end - 1 in inside}
-    found = [(places[s.tip], s.kind == "llm", s) for s in context.summaries if s.tip and s.tip in places]
-    at, _, summary = max(found, key=lambda one: one[:2], default=(0, False, None))
-    return summary, at
-
-
-def _tokens(transcript: Transcript, span: Span) -> int:
-    return sum(entry.tokens for entry in transcript.entries[span.start : span.end])
-
-
-def _upto(spans: Sequence[Span], end: int) -> tuple[Span, ...]:
-    return tuple(Span(span.start, min(span.end, end)) for span in spans if span.start < end)

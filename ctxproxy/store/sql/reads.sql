@@ -1,18 +1,21 @@
 -- name: session
-SELECT s.name, s.tenant, s.tip, s.manner, s.frame, s.system, s.model, s.profile, s.fixed_tokens,
+SELECT s.name, s.tenant, s.tip, s.manner, s.frame, s.system, s.model, s.profile, s.fixed_tokens, s.recall,
     s.created, s.last_used, s.requests, s.tokens_in, s.tokens_sent, s.compactions, s.messages, s.turns,
+    s.cost_all, s.cost_sent, s.cost_summaries, s.cached_expected, s.reported_requests, s.reported_prompt, s.reported_cached,
     (SELECT json_group_array(f.tip) FROM forgotten f WHERE f.session = s.id), s.id
 FROM sessions s WHERE s.name = :name AND s.tenant = :tenant;
 
 -- name: find
-SELECT s.name, s.tenant, s.tip, s.manner, s.frame, s.system, s.model, s.profile, s.fixed_tokens,
+SELECT s.name, s.tenant, s.tip, s.manner, s.frame, s.system, s.model, s.profile, s.fixed_tokens, s.recall,
     s.created, s.last_used, s.requests, s.tokens_in, s.tokens_sent, s.compactions, s.messages, s.turns,
+    s.cost_all, s.cost_sent, s.cost_summaries, s.cached_expected, s.reported_requests, s.reported_prompt, s.reported_cached,
     (SELECT json_group_array(f.tip) FROM forgotten f WHERE f.session = s.id), s.id
 FROM sessions s WHERE s.name = :name ORDER BY s.id;
 
 -- name: page
-SELECT s.name, s.tenant, s.tip, s.manner, s.frame, s.system, s.model, s.profile, s.fixed_tokens,
+SELECT s.name, s.tenant, s.tip, s.manner, s.frame, s.system, s.model, s.profile, s.fixed_tokens, s.recall,
     s.created, s.last_used, s.requests, s.tokens_in, s.tokens_sent, s.compactions, s.messages, s.turns,
+    s.cost_all, s.cost_sent, s.cost_summaries, s.cached_expected, s.reported_requests, s.reported_prompt, s.reported_cached,
     (SELECT json_group_array(f.tip) FROM forgotten f WHERE f.session = s.id), s.id
 FROM sessions s
 WHERE (s.last_used, s.id) < (:last_used, :id) AND instr(s.name, :query) > 0
@@ -80,7 +83,9 @@ ORDER BY m.tip, m.session LIMIT 10;
 
 -- name: totals
 SELECT count(*), (SELECT count(*) FROM messages),
-    coalesce(sum(requests), 0), coalesce(sum(tokens_in), 0), coalesce(sum(tokens_sent), 0), coalesce(sum(compactions), 0)
+    coalesce(sum(requests), 0), coalesce(sum(tokens_in), 0), coalesce(sum(tokens_sent), 0), coalesce(sum(compactions), 0),
+    coalesce(sum(cost_all), 0), coalesce(sum(cost_sent), 0), coalesce(sum(cost_summaries), 0), coalesce(sum(cached_expected), 0),
+    coalesce(sum(reported_requests), 0), coalesce(sum(reported_prompt), 0), coalesce(sum(reported_cached), 0)
 FROM sessions;
 
 -- name: ping

@@ -3,10 +3,11 @@ SELECT id FROM sessions WHERE name = :name AND tenant = :tenant;
 
 -- name: open_session
 INSERT INTO sessions (
-    tenant, name, tip, manner, frame, system, model, profile, fixed_tokens,
+    tenant, name, tip, manner, frame, system, model, profile, fixed_tokens, recall,
     created, last_used, requests, tokens_in, tokens_sent, compactions, messages, turns
 ) VALUES (
-    :tenant, :name, '', :manner, :frame, coalesce(:system, :no_system), coalesce(:model, x''), :profile, :fixed_tokens, :now, :now, 0, 0, 0, 0, 0, 0
+    :tenant, :name, '', :manner, :frame, coalesce(:system, :no_system), coalesce(:model, x''), :profile, :fixed_tokens, :recall,
+    :now, :now, 0, 0, 0, 0, 0, 0
 )
 ON CONFLICT (name, tenant) DO UPDATE SET
     last_used = :now,
@@ -23,7 +24,10 @@ UPDATE sessions SET tip = :to WHERE id = :session AND (:expected IS NULL OR tip 
 -- name: count_use
 UPDATE sessions SET
     requests = requests + :requests, tokens_in = tokens_in + :tokens_in,
-    tokens_sent = tokens_sent + :tokens_sent, compactions = compactions + :compactions
+    tokens_sent = tokens_sent + :tokens_sent, compactions = compactions + :compactions,
+    cost_all = cost_all + :cost_all, cost_sent = cost_sent + :cost_sent, cost_summaries = cost_summaries + :cost_summaries,
+    cached_expected = cached_expected + :cached_expected, reported_requests = reported_requests + :reported_requests,
+    reported_prompt = reported_prompt + :reported_prompt, reported_cached = reported_cached + :reported_cached
 WHERE id = :session;
 
 -- name: count_message

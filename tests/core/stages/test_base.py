@@ -21,7 +21,7 @@ def test_a_stage_is_made_of_its_name_and_options() -> None:
 @pytest.mark.parametrize(
     ("spec", "words"),
     [
-        ({"stage": "dedupe"}, "unknown stage 'dedupe'; known are aggressive_trim, clear"),
+        ({"stage": "dedupe"}, "unknown stage 'dedupe'; known are aggressive_trim, cap_messages"),
         ({}, "unknown stage None"),
         ({"stage": "duplicate_results", "min_chars": 0}, r"stage duplicate_results: .*min_chars"),
         ({"stage": "duplicate_results", "min": 1}, r"stage duplicate_results: .*`min`"),

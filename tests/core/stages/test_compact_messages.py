@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ctxproxy.core.markers import is_marker
-from ctxproxy.core.messages import Directives, Message, text_of
+from ctxproxy.core.messages import Directives, Message, text_of, with_fields
 from ctxproxy.core.pipeline import run
 from ctxproxy.core.stages.base import Context
 from ctxproxy.core.stages.compact_messages import CompactMessages
@@ -78,3 +78,20 @@ def test_rewrites_text_of_calling_messages_and_keeps_their_signed_calls() -> Non
     entry = rewrite(STAGE, [user("q"), calling, result("c", "1"), user("now")])[1]
     assert is_marker(text_of(entry.message))
     assert entry.message.fields["tool_calls"] == calling.fields["tool_calls"]
+
+
+def test_what_is_recent_may_be_told_in_messages() -> None:
+    messages = [user("q"), *(part for n in range(4) for part in (assistant(LONG), user(f"q{n}")))]
+    assert changed(rewrite(CompactMessages(recent_messages=5), messages, context(keep_recent_turns=9))) == [1, 3]
+    assert changed(rewrite(CompactMessages(recent_messages=5), messages[-5:], context())) == []
+
+
+class FirstWords(CompactMessages, frozen=True):
+    def compact(self, entry: Entry, context: Context, *, whole: bool) -> Message:
+        return with_fields(entry.message, content=f"{text_of(entry.message)[:9]} {whole}")
+
+
+def test_how_one_message_is_compacted_can_be_said_by_a_stage_that_extends_this_one() -> None:
+    history = [user("q"), assistant(LONG), user("now")]
+    assert text_of(rewrite(FirstWords(), history, context(200))[1].message) == f"{LONG[:9]} False"
+    assert text_of(rewrite(FirstWords(), [user("q"), assistant(MIDDLE), user("now")])[1].message) == f"{MIDDLE[:9]} True"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -19,7 +20,7 @@ MIDDLE, LONG = FILLER * 20, FILLER * 200
 FILE = 'def f(x):\n    if x:\n        return  "a   b"\n\n\n    return None\n\tbad_tab = 1\n'
 
 
-def did(content: object, **arguments: object) -> list[Message]:
+def did(content: object, **arguments: Any) -> list[Message]:
     return [call("c", **arguments), result("c", content)]
 
 
@@ -97,6 +98,43 @@ def test_what_was_cut_before_becomes_a_marker_when_that_is_not_enough_any_more()
     cut = run(before, [STAGE], context(500)).transcript
     assert not is_marker(text_of(cut.entries[2].message))
     assert is_marker(text_of(run(cut, [STAGE], context(50)).transcript.entries[2].message))
+
+
+LOG = "\n".join([*(f"{FILLER}{n % 3}" for n in range(100)), "E4711 in src/ship.py", *(f"{FILLER}{n % 3}" for n in range(100))])
+
+
+def test_with_a_share_an_old_result_keeps_what_says_most_of_it() -> None:
+    stage = CompactToolResults(gist_share=0.5, gist_tokens=50, keep_tokens=0, markers=False)
+    entry = rewrite(stage, [user("q"), *did(LOG, path="a.py"), user("now")])[2]
+    mark, *kept = text_of(entry.message).split("\n")
+    assert mark.startswith("[COMPACTED: result of read a.py")
+    assert "E4711 in src/ship.py" in kept
+    assert set(kept) <= set(LOG.split("\n"))
+    assert entry.tokens <= 50 + 30
+    assert entry.reason == "what says most of an old result"
+
+
+def test_a_gist_is_made_of_originals_only_and_of_none_that_is_short() -> None:
+    stage = CompactToolResults(gist_share=0.5, keep_tokens=0, markers=False)
+    once = run(transcript([user("q"), *did(LOG), *did(FILLER * 8), user("now")]), [stage], context())
+    assert changed(once.transcript.entries) == [2], "twice min_tokens are 120, the second has about 80"
+    assert run(once.transcript, [stage], context()).actions == ()
+
+
+def test_a_gist_gives_way_to_a_marker_when_that_is_not_enough_and_not_where_markers_are_off() -> None:
+    messages = [user("q"), *did(LOG), user("now")]
+    lossless, adaptive = CompactToolResults(gist_share=0.5), CompactToolResults(gist_share=0.5, keep_tokens=0, markers=False)
+    half = transcript(messages).tokens // 2
+    assert "E4711" in text_of(rewrite(lossless, messages, context(half))[2].message)
+    assert is_marker(text_of(rewrite(lossless, messages)[2].message))
+    assert not is_marker(text_of(rewrite(adaptive, messages)[2].message))
+
+
+def test_what_is_recent_may_be_told_in_messages() -> None:
+    messages = [user("q"), *(part for n in range(6) for part in did(LONG, path=f"{n}.py")), user("now")]
+    stage = CompactToolResults(keep_tokens=0, recent_messages=5)
+    assert changed(rewrite(stage, messages, context(keep_recent_turns=9))) == [2, 4, 6, 8], "of the 14 the last five are 9 to 13; 8 goes to 7"
+    assert changed(rewrite(stage, messages[-5:], context())) == []
 
 
 def test_options_are_checked() -> None:

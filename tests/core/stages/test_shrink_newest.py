@@ -64,3 +64,18 @@ def test_rewrites_arguments_only_if_results_are_not_enough() -> None:
 def test_leaves_arguments_of_a_pinned_call_alone() -> None:
     messages = [user("q"), call("c", path="a.py", text=LONG), result("c", "ok")]
     assert changed(rewrite(STAGE, messages, context(0, 100), (1,))) == []
+
+
+def test_rewrites_what_is_said_beside_a_call_last_of_all() -> None:
+    said = assistant("FIRST " + LONG + " LAST", tool_calls=[tool_call("a", "ping")])
+    messages = [user("q"), said, result("a", "ok")]
+    entries = rewrite(STAGE, messages, context(0, 400))
+    assert changed(entries) == [1]
+    assert sum(e.tokens for e in entries) <= 400
+    assert "FIRST" in text_of(entries[1].message)
+    assert tool_calls(entries[1].message) == tool_calls(said)
+
+
+def test_leaves_what_the_answer_is_to_begin_with_alone() -> None:
+    messages = [user("q"), call("c"), result("c", "ok"), assistant(LONG)]
+    assert changed(rewrite(STAGE, messages, context(0, 100))) == []

@@ -101,8 +101,12 @@ def test_no_other_summary_is_wanted_in_advance_while_a_ready_one_would_do() -> N
     t = transcript(TALK)
     tip = folded(TALK, 700).wants
     assert Summarize().cut_tip(t, given_room(t, 700, summaries=[ready(tip)])) == ""
-    assert Summarize().cut_tip(t, given_room(t, 700, summaries=[ready(tip, "x", "extractive")])) == tip
     assert Summarize().cut_tip(t, given_room(t, 700, summaries=[ready(t.entries[3].tip)])) == tip
+    assert Summarize().cut_tip(t, given_room(t, 700, summaries=[ready(t.entries[15].tip)])) == "", "little is untold: no call is worth it"
+    plain = Summarize(fill=False)
+    assert plain.cut_tip(t, given_room(t, 700, summaries=[ready(t.entries[15].tip)])) == tip
+    for stage in (plain, Summarize()):
+        assert stage.cut_tip(t, given_room(t, 700, summaries=[ready(tip, "x", "extractive")])) == tip, "a model has told nothing yet"
 
 
 def test_a_ready_summary_takes_the_place_of_the_stand_in() -> None:
@@ -187,6 +191,28 @@ def test_rules_pins_and_the_users_words_stand_in_the_frame_word_for_word() -> No
     assert background is not None
     assert background.pins == ("PIN-1 stays",)
     assert "RULE-7: never push to main. First task: build a boat." in background.words
+
+
+@pytest.mark.parametrize(("words", "fits"), [(4, True), (60, True), (150, False)])
+def test_the_frame_makes_room_for_rules_in_force_as_far_as_that_goes(words: int, fits: bool) -> None:
+    rules = [f"Never touch table {n}: " + "so " * words for n in range(6)]
+    t = transcript(talk(40, 2))
+    outcome = run(t, [Summarize(most_share=1.0)], given_room(t, 600, rules=rules, target=590))
+    background = parse(text_of(messages_of(outcome)[0]))
+    assert background is not None
+    assert background.rules == tuple(rule.strip() for rule in rules)
+    assert (outcome.transcript.tokens <= 600) is fits
+
+
+def test_the_frame_fills_what_the_rest_leaves_of_the_target_and_without_fill_only_its_own_room() -> None:
+    messages = [
+        part for n in range(40) for part in (user(f"wish W-{n} for city {n * 7}"), assistant(f"order R-{n} of {n * 13} pieces was made. " * 3))
+    ]
+    t = transcript([*messages, user("end?")])
+    room = given_room(t, 2000, summary_max_tokens=100, summarizer="extractive")
+    full, bare = (run(t, [Summarize(fill=fill)], room).transcript for fill in (True, False))
+    assert 0.8 * room.target < full.tokens <= room.target
+    assert bare.entries[0].tokens <= 100 + 0.15 * 2000 + 60 < full.entries[0].tokens
 
 
 def test_a_second_summary_carries_the_first_one_on_and_there_is_one_frame() -> None:

@@ -1,0 +1,84 @@
+"""All that the decisions about a request depend on, and what follows from it at once: the history as a transcript, the stages' context."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from ctxproxy.core.budget import Budget, reachable
+from ctxproxy.core.forgetting import expired, without
+from ctxproxy.core.language import language_of
+from ctxproxy.core.memo import Memo, no_memo
+from ctxproxy.core.messages import Message, Tip
+from ctxproxy.core.pins import pins_tokens
+from ctxproxy.core.policy import Policy
+from ctxproxy.core.records import Checkpoint, Summary
+from ctxproxy.core.sessions import Reconciled
+from ctxproxy.core.stages.base import Context
+from ctxproxy.core.transcript import CountMessage, Entry, Transcript, protected
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """All that a plan depends on; sizes in tokens as the upstream counts them."""
+
+    leading: tuple[Message, ...]
+    reconciled: Reconciled
+    counts: tuple[int, ...]
+    """One per message of the history."""
+    budget: Budget
+    """Its fixed part holds the leading messages, tools and response format."""
+    policy: Policy
+    variant: str
+    count: CountMessage
+    count_text: Callable[[str], int]
+    now: float
+    since: float
+    """When the conversation began, as far as is known."""
+    checkpoints: Collection[Checkpoint] = ()
+    summaries: Sequence[Summary] = ()
+    pins: Sequence[str] = ()
+    forgotten: frozenset[Tip] = frozenset()
+    summarizer: Literal["llm", "extractive", "off"] = "llm"
+    summary_max_tokens: int = 1024
+    memo: Memo = no_memo
+    idle_s: float = 0.0
+    """Since the session's request before this one."""
+
+
+def base_transcript(s: Situation) -> Transcript:
+    """The history as it stands in the log, without what is to be forgotten (whole groups, so that no call loses its result)."""
+    entries = tuple(
+        Entry(message, tokens, tip, pinned=message.directives.pin)
+        for message, tokens, tip in zip(s.reconciled.history, s.counts, s.reconciled.tips, strict=True)
+    )
+    whole = Transcript(entries)
+    gone = gone_tips(s)
+    return whole if gone.isdisjoint(s.reconciled.tips) else without(whole, gone, s.count)
+
+
+def gone_tips(s: Situation) -> frozenset[Tip]:
+    """The messages that are never sent: what somebody had forgotten, and what the client let expire."""
+    return s.forgotten | expired(s.reconciled.history, s.reconciled.tips)
+
+
+def context_of(s: Situation, transcript: Transcript) -> Context:
+    """What the stages get to know; room for the pinned texts is kept."""
+    language = language_of([entry.message for entry in transcript.entries])
+    held, gone = pins_tokens(s.pins, s.count, language), gone_tips(s)
+    return Context(
+        count=s.count,
+        count_text=s.count_text,
+        limit=max(s.budget.limit - held, 0),
+        target=max(reachable(s.budget, sum(transcript.entries[at].tokens for at in protected(transcript))) - held, 0),
+        keep_recent_turns=s.policy.keep_recent_turns,
+        max_turns=s.policy.max_turns,
+        language=language,
+        originals={tip: message for tip, message in zip(s.reconciled.tips, s.reconciled.history, strict=True) if tip not in gone},
+        summaries=s.summaries,
+        pins=s.pins,
+        summarizer=s.summarizer,
+        summary_max_tokens=min(s.summary_max_tokens, max(s.budget.limit // 4, 1)),
+        memo=s.memo,
+    )

@@ -1,0 +1,1 @@
+"""What the reference systems do, row by row of their description."""
