@@ -21,11 +21,11 @@ from ctxproxy.core.prompts import WORDINGS, shortened
 from ctxproxy.core.records import Summary
 from ctxproxy.core.summaries import fitting, level, not_in
 
-WORDS_SHARE = 0.1
+WORDS_SHARE = 0.08
 """Of a background's room, at most: the user's own words."""
-GOAL_SHARE = 0.6
+GOAL_SHARE = 0.8
 """Of the room for words, at most: the first of them, which says what all is for."""
-VALUES_SHARE, BARE_VALUES_SHARE = 0.2, 0.02
+VALUES_SHARE, BARE_VALUES_SHARE = 0.2, 0.0
 """Of what is left, at most: exact values by themselves; the smaller share where no tool is called (a number says little without its
 sentence). Measured on agents' conversations: a fifth finds more of what is used again than a tenth or a quarter."""
 LEAST_CHARS = 60
@@ -36,7 +36,7 @@ FRAME_TOKENS = 40
 """What a frame takes beside its background, at most."""
 LEAST_SHARE = 0.25
 """Of the limit: what a frame may hold where the newest messages alone reach the target."""
-SUMMARY_SHARE = 0.15
+SUMMARY_SHARE = 0.06
 """Of a small background, at most: the model's summary."""
 HEADING_TOKENS = 14
 """At most, of a section."""

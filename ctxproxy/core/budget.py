@@ -12,6 +12,14 @@ DEFAULT_RESERVE_TOKENS = 4096
 BACKGROUND_AT = 0.70
 """Where a summary is begun in the background, to be there when it is needed (ARCHITECTURE.md §5)."""
 
+AHEAD_REQUESTS = 40
+"""At a tenth of the price for what is cached, reading a prompt anew each 40 requests makes it a quarter dearer."""
+MOST_LEFT = 0.75
+"""Of the budget: under 80 %, so that a compaction is never followed by another one at once."""
+LEAST_BESIDE = 0.25
+"""Of the budget: compaction leaves room in it for the output that is asked for, as if it were the whole window (field case 055), unless less
+than this would be left for the history."""
+
 
 @dataclass(frozen=True, slots=True)
 class Budget:
@@ -42,6 +50,8 @@ def budget(policy: Policy, window_tokens: int, max_output: int | None, fixed_tok
     wanted = policy.pre_rot_tokens if policy.max_tokens == "auto" else policy.max_tokens
     prompt = max(0, min(wanted, window_tokens - reserve))
     limit = max(0, prompt - fixed_tokens)
+    target = share(limit, min(policy.target, policy.compact_at))
+    beside = limit - (max_output or 0)
     return Budget(
         window=window_tokens,
         reserve=reserve,
@@ -50,7 +60,7 @@ def budget(policy: Policy, window_tokens: int, max_output: int | None, fixed_tok
         limit=limit,
         trigger=share(limit, policy.compact_at),
         summarize=share(limit, policy.summarize_at),
-        target=share(limit, min(policy.target, policy.compact_at)),
+        target=min(target, beside) if beside >= limit * LEAST_BESIDE else target,
         background=share(limit, min(BACKGROUND_AT, policy.compact_at)),
     )
 
@@ -71,6 +81,13 @@ def reachable(budget: Budget, kept_tokens: int) -> int:
     if not 0 < kept_tokens < budget.limit:
         return budget.target
     return kept_tokens + budget.target * (budget.limit - kept_tokens) // budget.limit
+
+
+def unhurried(budget: Budget, target: int, pace_tokens: int) -> int:
+    """Where compaction stops in a conversation that grows by so many tokens a request: above the target, if the next one is `AHEAD_REQUESTS`
+    away even then. What is read anew once for so many requests costs less than leaving it out is worth.
+    """
+    return max(target, min(budget.summarize - AHEAD_REQUESTS * pace_tokens, int(MOST_LEFT * budget.limit)))
 
 
 def tightened(old: Budget, prompt_tokens: int) -> Budget:

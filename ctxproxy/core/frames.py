@@ -66,7 +66,7 @@ WORDINGS: dict[Language, Wording] = {
     ),
 }
 CUT: dict[Language, str] = {language: wording.cut for language, wording in PROMPT_WORDINGS.items()}
-CARRIED_CHARS = 400
+CARRIED_CHARS = 160
 """Of arguments and results of a group that carries a frame."""
 BETWEEN_VALUES = "; "
 TITLES = tuple(wording.title for wording in WORDINGS.values())

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ctxproxy.core.budget import Budget
+from ctxproxy.core.budget import Budget, unhurried
 from ctxproxy.core.checkpoints import BY_HAND, freeze, is_expansion, is_rescue, replay, resume
 from ctxproxy.core.costs import trigger, worth_it
 from ctxproxy.core.kept_texts import narrowed, rules_room, with_kept
@@ -111,7 +111,7 @@ def _size(s: Situation, history_tokens: int) -> int:
 
 
 def _compacted(s: Situation, current: Transcript) -> Outcome:
-    context, stages = context_of(s, current), stages_of(s.policy)
+    context, stages = _own_context(s, current), stages_of(s.policy)
     if is_patient(s.policy) and current.tokens < s.budget.summarize and not _due(s, current):
         return _mild_only(s, current, stages, context)
     return _thoroughly(s, current, stages, context)
@@ -120,6 +120,15 @@ def _compacted(s: Situation, current: Transcript) -> Outcome:
 def _thoroughly(s: Situation, current: Transcript, stages: Sequence[Stage], context: Context) -> Outcome:
     room = rules_room(s.policy, s.budget.limit)
     return with_kept(current, context, room, lambda transcript, told: _outcome(s, transcript, stages, told))
+
+
+def _own_context(s: Situation, current: Transcript) -> Context:
+    """The stages' context; a patient preset does not go deep where a conversation grows slowly."""
+    context = context_of(s, current)
+    if not is_patient(s.policy):
+        return context
+    requests = sum(1 for message in s.reconciled.history if message.role == "assistant")
+    return replace(context, target=unhurried(s.budget, context.target, sum(s.counts) // max(requests, 1)))
 
 
 def _mild_only(s: Situation, current: Transcript, stages: Sequence[Stage], context: Context) -> Outcome:
@@ -216,7 +225,7 @@ def background_tip(s: Situation, current: Plan) -> Tip:
     stages = [one for one in stages_of(s.policy) if type(one).cut_tip is not Stage.cut_tip and (full or type(one).due is not Stage.due)]
     if not stages or s.summarizer != "llm":
         return ""
-    context = narrowed(current.transcript, context_of(s, current.transcript), rules_room(s.policy, s.budget.limit))
+    context = narrowed(current.transcript, _own_context(s, current.transcript), rules_room(s.policy, s.budget.limit))
     context = context if full else replace(context, target=context.limit)
     return next((tip for stage in stages if (tip := stage.cut_tip(current.transcript, context))), "")
 

@@ -13,7 +13,9 @@ HAN_END = "。！？；"
 HAN_ENDS = tuple(HAN_END)
 ENDS = tuple((end + " ", end + "\n") for end in ".!?") + tuple((end, end + "\n") for end in HAN_END)
 CLOSERS = tuple((end + "\n" + close, end + close + "\n") for end in HAN_END for close in "”’」』）)")
-ABBREVIATIONS = frozenset(("e.g.", "i.e.", "Mr.", "Mrs.", "Ms.", "Dr.", "Prof.", "St.", "vs.", "No.", "Nr.", "approx.", "cf.", "al.", "Fig.", "Inc.", "Ltd."))
+ABBREVIATIONS = frozenset(
+    ("e.g.", "i.e.", "Mr.", "Mrs.", "Ms.", "Dr.", "Prof.", "St.", "vs.", "No.", "Nr.", "approx.", "cf.", "al.", "Fig.", "Inc.", "Ltd.")
+)
 JSON_BREAKS = (("},", "},\n"), ("],", "],\n"), (', "', ',\n "'), (',"', ',\n"'))
 PROSE_BREAKS = (("; ", ";\n "), (", ", ",\n "), ("，", "，\n"), ("、", "、\n"))
 NUMBER_CHARS = 4

@@ -8,25 +8,14 @@ from typing import NamedTuple
 
 from ctxproxy.core.memo import Memo, no_memo
 from ctxproxy.core.messages import Message, text_of
-from ctxproxy.core.retraction_words import CHANGE, REMARK_CUES, STRONG_CHANGE
-from ctxproxy.core.retractions import (
-    Retraction,
-    belittles,
-    keeps,
-    opens_with_little,
-    retraction,
-    share_meant,
-    supersedes,
-)
-from ctxproxy.core.rule_words import any_of
-from ctxproxy.core.rules import NAMED, RULE, RULE_CHARS, Statement, prose, rule_weight, statements
+from ctxproxy.core.retractions import Retraction, share_meant, supersedes
+from ctxproxy.core.rules import NAMED, RULE, RULE_CHARS, Statement, rule_weight
 from ctxproxy.core.sentences import split
-from ctxproxy.core.topics import Topic, topic
+from ctxproxy.core.topics import Topic
+from ctxproxy.core.utterances import Claim, Remark, Utterance, claim, utterance
 
 SHORT_SENTENCES = 3
 """A message of no more sentences is meant whole when it says that it matters little."""
-
-
 LEAST_CHARS = 6
 """What is shorter ("ok", "好的") is not what a later "remember this" means."""
 
@@ -59,30 +48,11 @@ def standing(messages: Sequence[Message], held: Sequence[str] = (), memo: Memo =
     """
     book = _Book()
     for text in held:
-        book.state(-1, Statement(text, max(RULE, rule_weight(text))))
+        book.state(-1, claim(Statement(text, max(RULE, rule_weight(text)))))
     for at, message in enumerate(messages):
         if message.role == "user":
-            book.hear(at, memo("rules", message, lambda m=message: _utterance(text_of(m))), counts=not message.directives.drop_first)  # type: ignore[misc]
+            book.hear(at, memo("rules", message, lambda m=message: utterance(text_of(m))), counts=not message.directives.drop_first)  # type: ignore[misc]
     return Standing(tuple(book.rules.values()), frozenset(book.little))
-
-
-class _Utterance(NamedTuple):
-    """What is read out of one user message by itself."""
-
-    text: str
-    sentences: tuple[str, ...]
-    """Only where some of them are remarks."""
-    remarks: tuple[int, ...]
-    """The places of sentences about rules: taken back, kept, of little weight."""
-    statements: tuple[Statement, ...]
-
-
-def _utterance(text: str) -> _Utterance:
-    low = text.lower()
-    cues = [cue for cue in REMARK_CUES if cue in low]
-    sentences = tuple(_sentences(text)) if cues else ()
-    remarks = tuple(n for n, sentence in enumerate(sentences) if any_of(cues, sentence.lower()))
-    return _Utterance(text, sentences, remarks, tuple(statements(text)))
 
 
 @dataclass(slots=True)
@@ -93,46 +63,42 @@ class _Book:
     before: tuple[int, str] = (-1, "")
     """The user message before that says something: its index and text."""
 
-    def hear(self, at: int, heard: _Utterance, *, counts: bool) -> None:
+    def hear(self, at: int, heard: Utterance, *, counts: bool) -> None:
         """Note what one user message says."""
-        text, sentences, remarks = heard.text, heard.sentences, heard.remarks
-        slighted = self._belittle(at, sentences, [n for n in remarks if belittles(sentences[n])])
-        kept = [n for n in remarks if keeps(sentences[n])]
+        slighted = self._belittle(at, heard)
         if counts and at not in self.little:
-            said = [one for one in heard.statements if one.text not in slighted and not keeps(one.text)]
-            if self.rules:
-                said = self._take_back(at, said, [sentences[n] for n in remarks])
-            for one in said:
+            said = [one for one in heard.claims if one.text not in slighted]
+            for one in self._take_back(at, said, heard.remarks) if self.rules else said:
                 self.state(at, one)
-            self._keep(at, text, sentences, kept)
-        if len(text) >= LEAST_CHARS and at not in self.little and not (kept and len(kept) == len(sentences)):
-            self.before = (at, text)
+            self._keep(at, heard)
+        only_remarks = bool(heard.kept) and len(heard.kept) == len(heard.sentences)
+        if len(heard.text) >= LEAST_CHARS and at not in self.little and not only_remarks:
+            self.before = (at, heard.text)
 
-    def _belittle(self, at: int, sentences: Sequence[str], places: Sequence[int]) -> set[str]:
-        """What a message says matters little: a mere remark means the message before, a short message is meant whole, of a longer one the
-        sentence before the remark.
+    def _belittle(self, at: int, heard: Utterance) -> set[str]:
+        """The sentences that a message says matter little: a mere remark means the message before, a short message is meant whole, of a
+        longer one the sentence before the remark.
         """
-        if not places:
+        if not heard.little:
             return set()
-        if len(places) == len(sentences):
-            meant = at if any(opens_with_little(sentences[n]) for n in places) else self.before[0]
+        if len(heard.little) == len(heard.sentences):
+            meant = at if heard.opens_with_little else self.before[0]
             self.little |= {meant, at} - {-1}
             self._remove([text for text, rule in self.rules.items() if rule.at == meant])
-        elif len(sentences) <= SHORT_SENTENCES:
+        elif len(heard.sentences) <= SHORT_SENTENCES:
             self.little.add(at)
-        return {sentences[n] for place in places for n in (place, max(place - 1, 0))}
+        return {heard.sentences[n] for place in heard.little for n in (place, max(place - 1, 0))}
 
-    def _take_back(self, at: int, said: list[Statement], remarks: Sequence[str]) -> list[Statement]:
+    def _take_back(self, at: int, said: list[Claim], remarks: Sequence[Remark]) -> list[Claim]:
         """What a message states beside what it takes back, and with the rules to which it gives another value."""
         told = {one.text for one in said}
-        for sentence in remarks:
-            back = retraction(sentence)
-            if back is not None:
+        for sentence, back, new_value in remarks:
+            if back:
                 self._drop(back)
                 said = [one for one in said if back.form == "stopped" or sentence not in one.text]
-            elif sentence not in told and STRONG_CHANGE.found(sentence.lower()):
-                weights = [self.rules[old].weight for old in self._replaced(at, topic(sentence), says_change=True)]
-                said = [*said, *(Statement(sentence, weight) for weight in weights[:1])]
+            elif new_value and sentence not in told:
+                weights = [self.rules[old].weight for old in self._replaced(at, new_value, says_change=True)]
+                said = [*said, *(Claim(sentence, weight, new_value, says_change=True) for weight in weights[:1])]
         return said
 
     def _drop(self, back: Retraction) -> None:
@@ -147,15 +113,13 @@ class _Book:
             self.rules.pop(text, None)
             self.topics.pop(text, None)
 
-    def state(self, at: int, said: Statement) -> None:
+    def state(self, at: int, said: Claim) -> None:
+        """Note a rule; it takes the place of those that it replaces."""
         known = self.rules.get(said.text)
-        if known:
-            self.rules[said.text] = Rule(said.text, max(known.weight, said.weight), at)
-            return
-        about = topic(said.text)
-        self._remove(self._replaced(at, about, says_change=CHANGE.search(said.text.lower()) is not None))
-        self.rules[said.text] = Rule(said.text, said.weight, at)
-        self.topics[said.text] = about
+        if not known:
+            self._remove(self._replaced(at, said.about, says_change=said.says_change))
+            self.topics[said.text] = said.about
+        self.rules[said.text] = Rule(said.text, max(known.weight, said.weight) if known else said.weight, at)
 
     def _replaced(self, at: int, new: Topic, *, says_change: bool) -> list[str]:
         """The rules whose place a newer one takes; where a change could mean one of several, none."""
@@ -166,24 +130,17 @@ class _Book:
         sure = len({about.level for about in nearest}) == 1 or len({about.values for about in nearest}) == 1
         return [*again, *(text for text in others if sure and self.topics[text] in nearest)]
 
-    def _keep(self, at: int, text: str, sentences: Sequence[str], places: Sequence[int]) -> None:
+    def _keep(self, at: int, heard: Utterance) -> None:
         """Keep what the user wants remembered: the message, of a long one the sentence beside; after a mere remark, the message before."""
-        if not places:
+        if not heard.kept:
             return
-        if len(places) == len(sentences):
-            self._remember(at, self.before[1])
-        elif len(text) <= RULE_CHARS:
-            self._remember(at, text)
+        first = heard.kept[0]
+        if len(heard.kept) == len(heard.sentences):
+            text = self.before[1].strip()
         else:
-            self._remember(at, sentences[places[0] - 1 if places[0] else 1])
-
-    def _remember(self, at: int, text: str) -> None:
-        if text.strip():
-            self.state(at, Statement(_head(text.strip()), NAMED))
-
-
-def _sentences(text: str) -> list[str]:
-    return [sentence for line in prose(text) for sentence in split(line, RULE_CHARS)]
+            text = heard.text.strip() if len(heard.text) <= RULE_CHARS else heard.sentences[first - 1 if first else 1]
+        if text:
+            self.state(at, claim(Statement(_head(text), NAMED)))
 
 
 def _head(text: str) -> str:

@@ -47,6 +47,11 @@ def test_shares_are_of_what_the_fixed_part_leaves():
     assert (one.trigger, one.summarize, one.target, one.background) == (6_400, 7_600, 4_400, 5_600)
 
 
+@pytest.mark.parametrize(("max_output", "target"), [(None, 550), (450, 550), (600, 400), (750, 250), (751, 550), (5_000, 550)])
+def test_compaction_leaves_room_for_the_output_too_where_enough_is_left_beside_it(max_output, target):
+    assert budget(Policy(max_tokens=1_000), 128_000, max_output, 0).target == target
+
+
 def test_a_fixed_part_over_the_budget_leaves_nothing_and_never_less():
     one = budget(Policy(max_tokens=1_000), 128_000, None, 5_000)
     assert (one.limit, one.trigger, one.summarize, one.target, one.background) == (0, 0, 0, 0, 0)

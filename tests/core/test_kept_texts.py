@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from ctxproxy.core.frames import Background, frame_text, parse
-from ctxproxy.core.kept_texts import LEFT_OUT, STAGE, Stated, rules_room, strongest, with_kept, with_rules
+from ctxproxy.core.kept_texts import LEFT_OUT, STAGE, Stated, narrowed, rules_room, strongest, with_kept, with_rules
 from ctxproxy.core.messages import Message, text_of
 from ctxproxy.core.pipeline import Outcome, run
 from ctxproxy.core.policy import Policy
@@ -219,3 +219,12 @@ def test_messages_of_others_that_quote_a_rule_do_not_count() -> None:
     ]
     outcome = dropped(transcript(quoted), 300)
     assert parse(texts(outcome)[0]) is not None
+
+
+def test_a_summary_made_in_advance_has_the_room_that_rules_will_leave() -> None:
+    before = story("Never push to main.", "I prefer tea.")
+    told = narrowed(before, context(before, 400), 200)
+    assert told.rules == ["Never push to main.", "I prefer tea."]
+    assert 0 < told.limit < 400
+    assert told.target < context(before, 400).target
+    assert narrowed(before, context(before, 400), 0).limit == 400

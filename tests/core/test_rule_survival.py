@@ -17,6 +17,7 @@ from ctxproxy.core.policy import Policy, Recovery
 from ctxproxy.core.presets import PRESETS
 from ctxproxy.core.rescue_plans import cleared, replanned, trimmed
 from ctxproxy.core.rules import NAMED, ORDERED, rule_weight
+from ctxproxy.core.situation import Situation
 from ctxproxy.core.transcript import violations
 from tests.core.chains import Chain
 from tests.core.histories import count, count_text

@@ -57,3 +57,8 @@ def test_nothing_but_blanks_is_lost(text: str, most: int) -> None:
     for pieces in (split(text, most), units(text, most)):
         assert "".join("".join(pieces).split()) == "".join(text.split())
         assert all(piece and len(piece) <= max(most, 20) + 1 for piece in pieces)
+
+
+def test_a_word_that_ends_like_an_abbreviation_ends_a_sentence() -> None:
+    assert split("Wait for my approval. Then go on.") == ["Wait for my approval.", "Then go on."]
+    assert split("See Lee et al. for more.") == ["See Lee et al. for more."]
