@@ -25,7 +25,7 @@ WORDS_SHARE = 0.08
 """Of a background's room, at most: the user's own words."""
 GOAL_SHARE = 0.8
 """Of the room for words, at most: the first of them, which says what all is for."""
-VALUES_SHARE, BARE_VALUES_SHARE = 0.2, 0.0
+VALUES_SHARE, BARE_VALUES_SHARE = 0.2, 0.02
 """Of what is left, at most: exact values by themselves; the smaller share where no tool is called (a number says little without its
 sentence). Measured on agents' conversations: a fifth finds more of what is used again than a tenth or a quarter."""
 LEAST_CHARS = 60

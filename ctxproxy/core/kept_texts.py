@@ -20,6 +20,7 @@ from ctxproxy.core.policy import Policy
 from ctxproxy.core.stages.base import Context
 from ctxproxy.core.standing_rules import Rule, standing
 from ctxproxy.core.transcript import CountMessage, Entry, Transcript
+from ctxproxy.core.utterances import edges
 
 STAGE = "rules"
 """What inserted entries name as their stage."""
@@ -174,7 +175,7 @@ def _to_go_first(message: Message) -> Message:
 
 def with_rules(transcript: Transcript, rules: Sequence[Stated], count: CountMessage, language: Language) -> Transcript:
     """The transcript with the rules that no user message in it holds, and no rule in a frame that is not among these."""
-    said_texts = _level("\n".join(_spoken(entry) for entry in transcript.entries))
+    said_texts = _level("\n".join(edges(_spoken(entry)) for entry in transcript.entries))
     missing = [one for one in rules if _level(one.rule.text) not in said_texts]
     entries = list(transcript.entries)
     framed = _frames_rules(entries)

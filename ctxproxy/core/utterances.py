@@ -11,6 +11,9 @@ from ctxproxy.core.rules import RULE_CHARS, Statement, prose, statements
 from ctxproxy.core.sentences import split
 from ctxproxy.core.topics import Topic, topic
 
+EDGE_CHARS = 200_000
+"""What lies further inside is a pasted document; reading it would take more time and memory than a request has."""
+
 
 class Claim(NamedTuple):
     """A rule, what it is about, and whether it says that something has changed."""
@@ -46,7 +49,8 @@ class Utterance(NamedTuple):
 
 
 def utterance(text: str) -> Utterance:
-    """What a user's text says."""
+    """What a user's text says; of one as long as a book, what its beginning and its end say."""
+    text = edges(text)
     low = text.lower()
     cues = [cue for cue in REMARK_CUES if cue in low]
     sentences = tuple(sentence for line in prose(text) for sentence in split(line, RULE_CHARS)) if cues else ()
@@ -62,6 +66,11 @@ def utterance(text: str) -> Utterance:
         remarks=tuple(remark for at in places if (remark := _remark(sentences[at]))),
         claims=tuple(claim(one) for one in statements(text) if not keeps(one.text)),
     )
+
+
+def edges(text: str) -> str:
+    """A text, or the beginning and the end of one as long as a book."""
+    return text if len(text) <= 2 * EDGE_CHARS else f"{text[:EDGE_CHARS]}\n{text[-EDGE_CHARS:]}"
 
 
 def claim(stated: Statement) -> Claim:

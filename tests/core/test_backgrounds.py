@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ctxproxy.core import frames, markers
-from ctxproxy.core.backgrounds import FRAME_TOKENS, Room, Source, background_of, filled, is_spoken
+from ctxproxy.core.backgrounds import FRAME_TOKENS, SUMMARY_SHARE, Room, Source, background_of, filled, is_spoken
 from ctxproxy.core.frames import Background, frame_text
 from ctxproxy.core.language import language_of
 from ctxproxy.core.messages import Message, make, text_of, tool_calls
@@ -156,7 +156,7 @@ def test_the_room_holds(messages: list[Message], total: int, ready: bool) -> Non
 def test_a_frame_fills_what_the_rest_leaves(staying: int, total: int, why: str) -> None:
     room = filled(Room(9, 80, 70), 550, 1000, staying)
     assert (room.total, room.words) == (total, 80), why
-    assert room.summary == min(70, int(0.15 * total))
+    assert room.summary == min(70, int(SUMMARY_SHARE * total))
 
 
 @pytest.mark.parametrize("family", ["swe", "tau1", "tau2", "zhmem"])

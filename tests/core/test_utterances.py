@@ -35,3 +35,9 @@ def test_a_remark_is_no_rule_though_it_sounds_like_one() -> None:
 
 def test_a_claim_knows_what_it_is_about() -> None:
     assert claim(Statement("Never push.", 3.0)) == ("Never push.", 3.0, topic("Never push."), False)
+
+
+def test_of_a_text_as_long_as_a_book_the_beginning_and_the_end_are_read() -> None:
+    book = "word word. " * 20_000
+    heard = utterance(f"Never shout. {book}Never whisper. {book}Never mumble.")
+    assert [one.text for one in heard.claims] == ["Never shout.", "Never mumble."]

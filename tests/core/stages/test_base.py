@@ -50,3 +50,8 @@ def test_a_stage_that_proposes_nothing_of_its_own_is_no_stage() -> None:
 
 def test_a_context_without_originals_has_none() -> None:
     assert context().originals == {}
+
+
+def test_a_stage_without_rules_of_its_own_is_never_due_and_wants_no_summary_in_advance() -> None:
+    assert not DuplicateResults().due(transcript([]), context(100))
+    assert DuplicateResults().cut_tip(transcript([]), context(100)) == ""
