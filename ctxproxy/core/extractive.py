@@ -10,6 +10,7 @@ import heapq
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import lru_cache
 from itertools import chain
 from math import log
 from typing import NamedTuple
@@ -62,6 +63,8 @@ COST_EXPONENT = 0.9
 """How much length is held against a piece; at 1 only fragments win, at 0 only long ones."""
 COST_FLOOR_TOKENS = 2.0
 MIN_UNIT_CHARS = 60
+KNOWN_WORDS = 32_768
+"""How many words' classes are remembered, about 4 MB."""
 CALL_CHARS = 240
 LABELS: dict[Language, dict[str, str]] = {
     "en": {"user": "User: ", "assistant": "Assistant: ", "tool": "Tool {}: ", "call": "Called "},
@@ -73,18 +76,25 @@ class Unit(NamedTuple):
     """A sentence, line or field and the words in it."""
 
     text: str
-    words: frozenset[str]
+    words: tuple[str, ...]
+    factor: float = 1.0
+    """Less for a question."""
+
+
+class Speaker(NamedTuple):
+    """Whose the units of a message are: the message's place, what stands before them, how much they count, whether lines are sentences."""
+
+    message: int
+    label: str
+    factor: float = 1.0
+    prose: bool = False
 
 
 class Piece(NamedTuple):
-    """A unit in its place: where it stands, whose it is, how much its speaker counts."""
+    """A unit in its place."""
 
-    text: str
-    words: frozenset[str]
-    message: int
-    label: str
-    factor: float
-    prose: bool
+    unit: Unit
+    speaker: Speaker
 
 
 def extract(
@@ -98,7 +108,7 @@ def extract(
     """The best sentences of the messages, but those that are `known`, in at most `max_tokens`, one line a speaker; "" if none is of
     weight or fits.
     """
-    pieces = [piece for piece in pieces_of(messages, language, _unit_chars(max_tokens), memo) if piece.text not in known]
+    pieces = [piece for piece in pieces_of(messages, language, _unit_chars(max_tokens), memo) if piece.unit.text not in known]
     order = _ranked(pieces, max_tokens)
     return _fitted([pieces[i] for i in order], order, max_tokens, count_text)
 
@@ -106,7 +116,7 @@ def extract(
 def best_of(text: str, max_tokens: int, count_text: CountText) -> str:
     """The best lines of a text that is no prose, JSON as plain lines, in at most `max_tokens`, in order."""
     lines = dict.fromkeys(units(_readable(text), _unit_chars(max_tokens)))
-    pieces = [Piece(line, _words(line), 0, "", 1.0, prose=False) for line in lines]
+    pieces = [Piece(Unit(line, _words(line)), Speaker(0, "")) for line in lines]
     order = _ranked(pieces, max_tokens)
     return _fitted([pieces[i] for i in order], order, max_tokens, count_text)
 
@@ -116,7 +126,7 @@ def squeeze(text: str, max_tokens: int, count_text: CountText) -> str:
     if count_text(text) <= max_tokens:
         return text
     lines = [(number, sentence) for number, line in enumerate(text.splitlines()) for sentence in units(line, _unit_chars(max_tokens))]
-    pieces = [Piece(sentence, _words(sentence), number, "", 1.0, prose=True) for number, sentence in lines]
+    pieces = [Piece(Unit(sentence, _words(sentence)), Speaker(number, "", prose=True)) for number, sentence in lines]
     order = _ranked(pieces, max_tokens)
     return _fitted([pieces[i] for i in order], order, max_tokens, count_text)
 
@@ -135,19 +145,20 @@ def pieces_of(messages: Sequence[Message], language: Language, unit_chars: int, 
     out: list[Piece] = []
     for number, message in enumerate(messages):
         factor = ROLE_FACTORS.get(message.role, 1.0) * (GOAL_FACTOR if number == goal else 1.0)
-        label, prose = _label(message, names, labels)
+        speaker = Speaker(number, *_label(message, names, labels, factor))
         for unit in memo(f"units {language} {unit_chars}", message, lambda m=message: _units_of(m, labels, unit_chars)):  # type: ignore[misc]
             key = unit.text.lower()
             if key not in seen:
                 seen.add(key)
-                out.append(Piece(*unit, number, label, factor * (ASKING_FACTOR if key.endswith(ASKING) else 1.0), prose))
+                out.append(Piece(unit, speaker))
     return out
 
 
 def _units_of(message: Message, labels: dict[str, str], unit_chars: int) -> tuple[Unit, ...]:
     """What a message says, small talk left out."""
     texts = (*units(_readable(text_of(message)), unit_chars), *_calls(message, labels, unit_chars))
-    return tuple(Unit(text, _words(text)) for text in texts if text.lower().strip(" .!?,~。！，？～") not in SMALL_TALK)
+    said = (text for text in texts if text.lower().strip(" .!?,~。！，？～") not in SMALL_TALK)
+    return tuple(Unit(text, _words(text), ASKING_FACTOR if text.lower().endswith(ASKING) else 1.0) for text in said)
 
 
 def _readable(text: str) -> str:
@@ -156,11 +167,11 @@ def _readable(text: str) -> str:
     return ENCODED.sub(" ", text) if any(len(word) > ENCODED_CHARS for word in text.split()) else text
 
 
-def _label(message: Message, names: dict[str, str], labels: dict[str, str]) -> tuple[str, bool]:
+def _label(message: Message, names: dict[str, str], labels: dict[str, str], factor: float) -> tuple[str, float, bool]:
     if message.role in ("tool", "function"):
         name = names.get(str(message.fields.get("tool_call_id")), "") or str(message.fields.get("name") or "")
-        return labels["tool"].format(name).replace(" :", ":").replace(" ：", "："), False
-    return labels.get(message.role, ""), True
+        return labels["tool"].format(name).replace(" :", ":").replace(" ：", "："), factor, False
+    return labels.get(message.role, ""), factor, True
 
 
 def _calls(message: Message, labels: dict[str, str], unit_chars: int) -> Iterator[str]:
@@ -168,21 +179,22 @@ def _calls(message: Message, labels: dict[str, str], unit_chars: int) -> Iterato
         yield from units(f"{labels['call']}{call.name} {_readable(call.arguments)}", min(unit_chars, CALL_CHARS))
 
 
-def _words(text: str) -> frozenset[str]:
-    """The words of a text with what sticks to them, paths and ids whole; of Chinese the single characters."""
+def _words(text: str) -> tuple[str, ...]:
+    """The words of a text, each once, with what sticks to them, paths and ids whole; of Chinese the single characters."""
     if text.isascii():
-        return frozenset(text.translate(BLANKS).replace(". ", " ").replace(": ", " ").rstrip(".:").split())
-    return frozenset((*WORD.findall(text), *HAN.findall(text)))
+        return tuple(dict.fromkeys(text.translate(BLANKS).replace(". ", " ").replace(": ", " ").rstrip(".:").split()))
+    return tuple(dict.fromkeys((*WORD.findall(text), *HAN.findall(text))))
 
 
 def _ranked(pieces: Sequence[Piece], max_tokens: int) -> list[int]:
     """The indexes of pieces in the order in which they are worth their cost, somewhat more than fit."""
-    bags = [piece.words for piece in pieces]
+    bags = [piece.unit.words for piece in pieces]
     total = len(pieces) + 1
     times = Counter(chain.from_iterable(bags))
-    weights = {word: log(total / (seen + 0.5)) * _class_factor(word.strip(EDGES)) for word, seen in times.items()}
-    sizes = [_estimate(piece.text) for piece in pieces]
-    prices = [(size + COST_FLOOR_TOKENS) ** COST_EXPONENT / piece.factor for size, piece in zip(sizes, pieces, strict=True)]
+    weights = {word: log(total / (seen + 0.5)) * _class_factor(word) for word, seen in times.items()}
+    sizes = [_estimate(piece.unit.text) for piece in pieces]
+    factors = (piece.speaker.factor * piece.unit.factor for piece in pieces)
+    prices = [(size + COST_FLOOR_TOKENS) ** COST_EXPONENT / factor for size, factor in zip(sizes, factors, strict=True)]
     room = max_tokens * 1.3
     out: list[int] = []
     for i in _greedy(bags, weights, prices):
@@ -193,7 +205,7 @@ def _ranked(pieces: Sequence[Piece], max_tokens: int) -> list[int]:
     return out
 
 
-def _greedy(bags: Sequence[frozenset[str]], weights: dict[str, float], prices: Sequence[float]) -> Iterator[int]:
+def _greedy(bags: Sequence[Sequence[str]], weights: dict[str, float], prices: Sequence[float]) -> Iterator[int]:
     """The best next piece, again and again, each making its words count less. Lazy: a gain only falls as more is covered, so one
     that is still the best after recounting is the best of all."""
     heap = [(-sum(map(weights.__getitem__, bag)) / price, i) for i, (bag, price) in enumerate(zip(bags, prices, strict=True))]
@@ -216,7 +228,9 @@ def _estimate(text: str) -> float:
     return 1 + (len(text) / 4.5 if text.isascii() else len(text) / 1.5)
 
 
+@lru_cache(KNOWN_WORDS)
 def _class_factor(word: str) -> float:
+    word = word.strip(EDGES)
     low = word.lower()
     if not word or len(word) > LONGEST_WORD_CHARS:
         return 0.0
@@ -230,29 +244,31 @@ def _class_factor(word: str) -> float:
 
 
 def _fitted(chosen: Sequence[Piece], order: Sequence[int], max_tokens: int, count_text: CountText) -> str:
-    """The longest beginning of the ranking that fits, in the original order."""
-    low, high, best = 0, len(chosen), ""
-    while low < high:
-        middle = (low + high + 1) // 2
-        text = _rendered(sorted(zip(order[:middle], chosen[:middle], strict=True)))
-        if count_text(text) <= max_tokens:
-            low, best = middle, text
+    """The longest beginning of the ranking that fits, in the original order; where to look next is told by what the last ones took."""
+    least, tokens, best = 0, 0, ""
+    over, over_tokens = len(chosen) + 1, 0
+    while over - least > 1:
+        share = (max_tokens - tokens) / (over_tokens - tokens) if over_tokens > tokens else 1.0
+        at = min(max(least + int((over - least) * share), least + 1), over - 1)
+        text = _rendered(sorted(zip(order[:at], chosen[:at], strict=True)))
+        if (size := count_text(text)) <= max_tokens:
+            least, tokens, best = at, size, text
         else:
-            high = middle - 1
+            over, over_tokens = at, size
     return best
 
 
 def _rendered(placed: Sequence[tuple[int, Piece]]) -> str:
     """One line for each speaker; what was left out between two sentences is shown as "…", lines of a result stay lines."""
     out: list[str] = []
-    before, last = -2, Piece("", frozenset(), -1, "", 0.0, prose=True)
-    for at, piece in placed:
-        if piece.message != last.message and (piece.label != last.label or not piece.prose or not piece.label):
-            out.append(("\n" if out else "") + piece.label)
-        elif not piece.prose:
+    before, last = -2, Speaker(-1, "", prose=True)
+    for at, (unit, speaker) in placed:
+        if speaker.message != last.message and (speaker.label != last.label or not speaker.prose or not speaker.label):
+            out.append(("\n" if out else "") + speaker.label)
+        elif not speaker.prose:
             out.append("\n")
         else:
             out.append(" " if at == before + 1 else " … ")
-        out.append(piece.text)
-        before, last = at, piece
+        out.append(unit.text)
+        before, last = at, speaker
     return "".join(out)

@@ -70,6 +70,8 @@ CARRIED_CHARS = 160
 """Of arguments and results of a group that carries a frame."""
 BETWEEN_VALUES = "; "
 TITLES = tuple(wording.title for wording in WORDINGS.values())
+FILLERS = frozenset(text for language, w in WORDINGS.items() for text in (w.acknowledgement, w.steps, markers.acknowledgement(language)))
+"""Words of ours that hold nothing."""
 
 
 def frame_text(background: Background, language: Language) -> str:
@@ -136,8 +138,7 @@ def is_frame(message: Message) -> bool:
 
 def is_filler(message: Message) -> bool:
     """Whether a message is one of our acknowledgements or gaps: it holds nothing."""
-    text = text_of(message)
-    return any(text in (w.acknowledgement, w.steps, markers.acknowledgement(language)) for language, w in WORDINGS.items())
+    return text_of(message) in FILLERS
 
 
 def language_of_frame(text: str) -> Language:
@@ -147,9 +148,9 @@ def language_of_frame(text: str) -> Language:
 
 def parse(text: str) -> Background | None:
     """The parts of a frame's text; None if it is none."""
-    wording = next((wording for wording in WORDINGS.values() if text.startswith(wording.title)), None)
-    if wording is None:
+    if not text.startswith(TITLES):
         return None
+    wording = WORDINGS[language_of_frame(text)]
     sections: dict[str, list[str]] = {"": [], wording.words: [], wording.rules: [], wording.pins: [], wording.passages: []}
     at = ""
     values: tuple[str, ...] = ()

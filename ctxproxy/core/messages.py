@@ -37,6 +37,14 @@ class Directives(NamedTuple):
 NO_DIRECTIVES = Directives()
 
 
+class ToolCall(NamedTuple):
+    """A function call of an assistant message; `arguments` is the JSON text as it stands."""
+
+    id: str
+    name: str
+    arguments: str
+
+
 @dataclass(frozen=True, slots=True)
 class Message:
     """One message: `raw` is its exact JSON text (UTF-8, without `x_context`), `fields` the decoded object."""
@@ -44,6 +52,9 @@ class Message:
     raw: bytes
     fields: Mapping[str, Any] = field(compare=False, hash=False, repr=False)
     directives: Directives = NO_DIRECTIVES
+    _calls: tuple[ToolCall, ...] | None = field(default=None, init=False, compare=False, hash=False, repr=False)
+    """Read once: every stage asks."""
+    _digest: bytes = field(default=b"", init=False, compare=False, hash=False, repr=False)
 
     @property
     def role(self) -> str:
@@ -54,13 +65,20 @@ class Message:
     def content(self) -> Any:
         return self.fields.get("content")
 
+    @property
+    def digest(self) -> bytes:
+        """The digest of `raw`, under which what is known of the message is remembered."""
+        if not self._digest:
+            object.__setattr__(self, "_digest", digest(self.raw))
+        return self._digest
 
-class ToolCall(NamedTuple):
-    """A function call of an assistant message; `arguments` is the JSON text as it stands."""
-
-    id: str
-    name: str
-    arguments: str
+    @property
+    def calls(self) -> tuple[ToolCall, ...]:
+        """What `tool_calls` gives."""
+        calls = self._calls
+        if calls is None:
+            object.__setattr__(self, "_calls", calls := _calls(self))
+        return calls
 
 
 def read(raw: bytes, directives: Directives = NO_DIRECTIVES) -> Message:
@@ -100,8 +118,12 @@ def part_text(part: Any) -> str:
 
 def tool_calls(message: Message) -> tuple[ToolCall, ...]:
     """The calls of an assistant message, in order; () for any other."""
+    return message.calls
+
+
+def _calls(message: Message) -> tuple[ToolCall, ...]:
     calls = message.fields.get("tool_calls")
-    if message.role != "assistant" or not isinstance(calls, list):
+    if not calls or message.role != "assistant" or not isinstance(calls, list):
         return ()
     return tuple(_call(call) for call in calls if isinstance(call, dict))
 

@@ -35,7 +35,7 @@ class Identities:
         return [self._one(message) for message in messages]
 
     def _one(self, message: Message) -> bytes:
-        key = digest(message.raw)
+        key = message.digest
         known = self._known.get(key)
         if known is not None:
             self._known.move_to_end(key)
@@ -58,7 +58,7 @@ class Counts:
         vision, kind = vision_for(model), _kind(tokenizer, model)
 
         def count(message: Message) -> int:
-            key = (kind, digest(message.raw))
+            key = (kind, message.digest)
             known = self._known.get(key)
             if known is None:
                 known = self._remember(key, message_tokens(message, tokenizer.count, vision))
@@ -69,7 +69,7 @@ class Counts:
     async def prime(self, messages: Sequence[Message], tokenizer: Tokenizer, model: str) -> None:
         """Count what is not known yet, in a thread if it is much, so that the loop is never held up."""
         vision, kind = vision_for(model), _kind(tokenizer, model)
-        unknown = [(key, m) for m in messages if (key := (kind, digest(m.raw))) not in self._known]
+        unknown = [(key, m) for m in messages if (key := (kind, m.digest)) not in self._known]
         if sum(len(m.raw) for _, m in unknown) <= THREAD_ABOVE_BYTES:
             return
         tokens = await asyncio.to_thread(lambda: [message_tokens(m, tokenizer.count, vision) for _, m in unknown])
@@ -108,7 +108,7 @@ class Readings:
         """Long prompts are planned in threads."""
 
     def __call__(self, name: str, message: Message, make: Callable[[], T]) -> T:
-        key = (name, digest(message.raw))
+        key = (name, message.digest)
         with self._lock:
             known = self._known.get(key)
             if known is not None:

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from ctxproxy.core.effects import OpenSession
-from ctxproxy.core.messages import Tip, digest
+from ctxproxy.core.messages import Tip
 from ctxproxy.core.records import (
     Checkpoint,
     FrozenEntry,
@@ -120,7 +120,7 @@ def message_values(message: StoredMessage) -> Values:
     return {
         "tip": message.tip,
         "parent": message.parent,
-        "digest": digest(message.raw),
+        "digest": message.digest,
         "role": pack(message.role),
         "tokens": message.tokens,
         "created": message.created,
