@@ -120,7 +120,7 @@ def message_values(message: StoredMessage) -> Values:
     return {
         "tip": message.tip,
         "parent": message.parent,
-        "digest": message.digest,
+        "digest": digest(message.raw),
         "role": pack(message.role),
         "tokens": message.tokens,
         "created": message.created,
