@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from ctxproxy.core.effects import OpenSession
-from ctxproxy.core.messages import Tip
+from ctxproxy.core.messages import Tip, digest
 from ctxproxy.core.records import (
     Checkpoint,
     FrozenEntry,
