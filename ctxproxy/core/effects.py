@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from ctxproxy.core.messages import Tip
 from ctxproxy.core.records import NOTHING_SPENT, Checkpoint, Manner, Pin, SessionKey, Spent, StoredMessage, Summary, WindowBelief
@@ -24,6 +25,19 @@ class OpenSession:
     """`profile` and `fixed_tokens` are kept where `model` is given."""
     recall: bool = False
     """Kept where this makes the session."""
+    user: str = ""
+    """`""` leaves what is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choose:
+    """Change what has been chosen for a session (see `Session`); None leaves it."""
+
+    key: SessionKey
+    kept: bool | None = None
+    cleared: Tip | None = None
+    overrides: Mapping[str, Any] | None = None
+    tag: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,4 +124,4 @@ class PutWindow:
     belief: WindowBelief
 
 
-Effect: TypeAlias = OpenSession | AppendMessages | MoveTip | CountUse | PutCheckpoint | PutSummary | PutPin | DropPin | Forget | PutWindow
+Effect: TypeAlias = OpenSession | Choose | AppendMessages | MoveTip | CountUse | PutCheckpoint | PutSummary | PutPin | DropPin | Forget | PutWindow

@@ -5,9 +5,10 @@ Times are seconds since the epoch, UTC. All are immutable but for a session's ti
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass
+from collections.abc import Mapping
+from dataclasses import astuple, dataclass, field
 from operator import add
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from ctxproxy.core.messages import Tip
 
@@ -88,6 +89,16 @@ class Session:
     """User messages among them."""
     forgotten: frozenset[Tip] = frozenset()
     """Messages that are never sent again (`DELETE …/messages/{tip}`)."""
+    user: str = ""
+    """The `X-User-Id` that it came with; "" if it had none."""
+    kept: bool = False
+    """Retention leaves it alone."""
+    cleared: Tip = ""
+    """Nothing up to this message is sent any more (`/context clear`); "" if nothing was cleared."""
+    overrides: Mapping[str, Any] = field(default_factory=dict)
+    """Context settings of its own by key (`/config <key> <value>`), as JSON values."""
+    tag: str = ""
+    """What somebody called the kind of conversation that it is."""
 
 
 @dataclass(frozen=True, slots=True)

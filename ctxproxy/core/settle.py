@@ -30,6 +30,7 @@ class Ending:
     recall: bool = False
     """The model was offered the recall tool."""
     spent: Spent = NOTHING_SPENT
+    user: str = ""
 
 
 def settle(s: Situation, plan: Plan, ending: Ending) -> list[Effect]:
@@ -51,6 +52,7 @@ def settle(s: Situation, plan: Plan, ending: Ending) -> list[Effect]:
             ending.profile,
             ending.fixed_tokens,
             ending.recall,
+            ending.user,
         ),
         AppendMessages(ending.key, rows),
         CountUse(

@@ -57,6 +57,8 @@ class Caller:
     """The arm of the experiment that chose the policy; "" if none did."""
     retried: bool
     """The client says that it sends this request again (its answer was lost)."""
+    user: str = ""
+    """`X-User-Id`; "" if it has none."""
 
 
 def own_headers(settings: Settings) -> tuple[str, ...]:
@@ -84,7 +86,7 @@ def identify(request: web.Request, chat: ChatRequest, settings: Settings, secret
     """The caller of a chat completion; raises BadRequest for a header value that breaks a rule."""
     target = target_for(settings, chat.model)
     given = headers.session_name(request.headers.getall(settings.sessions.header, []), settings.sessions.header)
-    headers.session_name(request.headers.getall(settings.sessions.user_header, []), settings.sessions.user_header)
+    user = headers.session_name(request.headers.getall(settings.sessions.user_header, []), settings.sessions.user_header)
     name = given or (derived_name(chat.messages) if settings.sessions.derive else None)
     tenant = tenant_of(secret, credential_of(request, target), target.origin, shared=settings.sessions.scope == "shared")
     profile = request.headers.get(PRESET_HEADER, "").strip()
@@ -103,6 +105,7 @@ def identify(request: web.Request, chat: ChatRequest, settings: Settings, secret
         policy=choice.policy,
         arm=choice.arm,
         retried=request.headers.get("X-Stainless-Retry-Count", "0").strip() not in ("", "0"),
+        user=user or "",
     )
 
 

@@ -145,6 +145,7 @@ class Keeping:
                 self._state.clock(),
                 recall=prepared.bare is not None and not (self._got.recall and self._got.recall.refused),
                 spent=spent,
+                user=caller.user,
             )
             effects: list[Effect] = settle(situation, plan, ending)
             if await self._state.store.apply(effects) or situation.reconciled.joined is not Joined.THIN:

@@ -8,6 +8,7 @@ from typing import assert_never
 
 from ctxproxy.core.effects import (
     AppendMessages,
+    Choose,
     CountUse,
     DropPin,
     Effect,
@@ -193,16 +194,19 @@ class MemoryStore:
             manner=kept.session.manner if effect.manner == "unknown" else effect.manner,
             frame=effect.frame or kept.session.frame,
             system=kept.session.system if effect.system is None else effect.system,
+            user=effect.user or kept.session.user,
         )
 
 
-_Change = AppendMessages | MoveTip | CountUse | PutCheckpoint | PutSummary | PutPin | DropPin | Forget
+_Change = Choose | AppendMessages | MoveTip | CountUse | PutCheckpoint | PutSummary | PutPin | DropPin | Forget
 
 
 def _change(kept: _Kept, effect: _Change) -> bool:
     match effect:
         case MoveTip():
             return _move_tip(kept, effect)
+        case Choose():
+            kept.session = _chosen(kept.session, effect)
         case AppendMessages():
             _append(kept, effect.messages)
         case CountUse():
@@ -223,6 +227,16 @@ def _change(kept: _Kept, effect: _Change) -> bool:
         case _:
             assert_never(effect)
     return True
+
+
+def _chosen(session: Session, effect: Choose) -> Session:
+    return replace(
+        session,
+        kept=session.kept if effect.kept is None else effect.kept,
+        cleared=session.cleared if effect.cleared is None else effect.cleared,
+        overrides=session.overrides if effect.overrides is None else dict(effect.overrides),
+        tag=session.tag if effect.tag is None else effect.tag,
+    )
 
 
 def _move_tip(kept: _Kept, effect: MoveTip) -> bool:

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from ctxproxy.core.effects import OpenSession
+from ctxproxy.core.effects import Choose, OpenSession
 from ctxproxy.core.messages import Tip, digest
 from ctxproxy.core.records import (
     Checkpoint,
@@ -69,7 +69,9 @@ def tips_value(tips: Collection[Tip]) -> str:
 
 
 def session_of(row: Row) -> Session:
-    name, tenant, tip, manner, frame, system, model, profile, fixed_tokens, recall, created, last_used, *counts, forgotten, _ = row
+    name, tenant, tip, manner, frame, system, model, profile, fixed_tokens, recall, *chosen, created, last_used = row[:17]
+    *counts, forgotten, _ = row[17:]
+    user, kept, cleared, overrides, tag = chosen
     requests, tokens_in, tokens_sent, compactions, messages, turns, *spent = counts
     return Session(
         key=SessionKey(tenant, unpack(name)),
@@ -91,6 +93,11 @@ def session_of(row: Row) -> Session:
         messages=messages,
         turns=turns,
         forgotten=frozenset(json.loads(forgotten)),
+        user=unpack(user),
+        kept=bool(kept),
+        cleared=cleared,
+        overrides=json.loads(overrides),
+        tag=unpack(tag),
     )
 
 
@@ -107,6 +114,17 @@ def opening_values(effect: OpenSession) -> Values:
         "profile": pack("" if effect.model is None else effect.profile),
         "fixed_tokens": 0 if effect.model is None else effect.fixed_tokens,
         "recall": effect.recall,
+        "user": pack(effect.user),
+    }
+
+
+def choice_values(effect: Choose) -> Values:
+    """What is chosen; NULL leaves what is known."""
+    return {
+        "kept": effect.kept,
+        "cleared": None if effect.cleared is None else plain(effect.cleared),
+        "overrides": None if effect.overrides is None else json.dumps(effect.overrides),
+        "tag": None if effect.tag is None else pack(effect.tag),
     }
 
 

@@ -12,6 +12,7 @@ from typing import assert_never
 
 from ctxproxy.core.effects import (
     AppendMessages,
+    Choose,
     CountUse,
     DropPin,
     Effect,
@@ -31,6 +32,7 @@ from ctxproxy.store.rows import (
     Row,
     Values,
     checkpoint_values,
+    choice_values,
     key_values,
     message_values,
     opening_values,
@@ -44,6 +46,9 @@ COUNTERS = ("requests", "tokens_in", "tokens_sent", "compactions")
 
 class Refused(Exception):
     """A required MoveTip found another tip: nothing of its list may stay."""
+
+
+_Change = Choose | AppendMessages | MoveTip | CountUse | PutCheckpoint | PutSummary | PutPin | DropPin | Forget
 
 
 class EffectWriter:
@@ -88,11 +93,13 @@ class EffectWriter:
             return not isinstance(effect, MoveTip) or _not_moved(effect)
         return self._change(session, effect)
 
-    def _change(self, session: int, effect: AppendMessages | MoveTip | CountUse | PutCheckpoint | PutSummary | PutPin | DropPin | Forget) -> bool:
+    def _change(self, session: int, effect: _Change) -> bool:
         match effect:
             case MoveTip(expected=expected, to=to):
                 moved = self._run("move_tip", session=session, expected=expected, to=to).rowcount == 1
                 return moved or _not_moved(effect)
+            case Choose():
+                self._run("choose", session=session, **choice_values(effect))
             case AppendMessages(messages=messages):
                 self._append(session, messages)
             case CountUse():

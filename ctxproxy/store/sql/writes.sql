@@ -3,10 +3,10 @@ SELECT id FROM sessions WHERE name = :name AND tenant = :tenant;
 
 -- name: open_session
 INSERT INTO sessions (
-    tenant, name, tip, manner, frame, system, model, profile, fixed_tokens, recall,
+    tenant, name, tip, manner, frame, system, model, profile, fixed_tokens, recall, user,
     created, last_used, requests, tokens_in, tokens_sent, compactions, messages, turns
 ) VALUES (
-    :tenant, :name, '', :manner, :frame, coalesce(:system, :no_system), coalesce(:model, x''), :profile, :fixed_tokens, :recall,
+    :tenant, :name, '', :manner, :frame, coalesce(:system, :no_system), coalesce(:model, x''), :profile, :fixed_tokens, :recall, :user,
     :now, :now, 0, 0, 0, 0, 0, 0
 )
 ON CONFLICT (name, tenant) DO UPDATE SET
@@ -14,9 +14,15 @@ ON CONFLICT (name, tenant) DO UPDATE SET
     manner = CASE :manner WHEN 'unknown' THEN manner ELSE :manner END,
     frame = CASE :frame WHEN '' THEN frame ELSE :frame END,
     system = coalesce(:system, system),
+    user = CASE :user WHEN x'' THEN user ELSE :user END,
     model = coalesce(:model, model),
     profile = CASE WHEN :model IS NULL THEN profile ELSE :profile END,
     fixed_tokens = CASE WHEN :model IS NULL THEN fixed_tokens ELSE :fixed_tokens END;
+
+-- name: choose
+UPDATE sessions SET
+    kept = coalesce(:kept, kept), cleared = coalesce(:cleared, cleared), overrides = coalesce(:overrides, overrides), tag = coalesce(:tag, tag)
+WHERE id = :session;
 
 -- name: move_tip
 UPDATE sessions SET tip = :to WHERE id = :session AND (:expected IS NULL OR tip = :expected);
