@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ctxproxy.core.messages import text_of
+from ctxproxy.core.messages import make, text_of
 from ctxproxy.core.pins import STAGE, missing_pins, pins_tokens, with_pins
 from tests.core.histories import assistant, count, transcript, user
 
@@ -34,6 +34,8 @@ def test_no_acknowledgement_stands_before_an_assistant_message_or_nothing() -> N
         "assistant",
         "user",
     ]
+    behind_system = [make({"role": "system", "content": "be brief"}), user("go on")]  # a system message does not part two of the user's
+    assert [e.message.role for e in with_pins(transcript(behind_system), PINS, count, "en").entries] == ["user", "assistant", "system", "user"]
     assert [e.message.role for e in with_pins(transcript([]), PINS, count, "en").entries] == ["user"]
 
 
