@@ -26,7 +26,9 @@ from ctxproxy.proxy import logs
 from ctxproxy.proxy.app import add_forwarding, make_app
 from ctxproxy.proxy.counting import Counts, Identities, Readings
 from ctxproxy.proxy.health import Health
+from ctxproxy.proxy.memory_files import MemoryFiles
 from ctxproxy.proxy.metrics import Metrics
+from ctxproxy.proxy.notes import Notes
 from ctxproxy.proxy.state import State
 from ctxproxy.proxy.summary_desk import SummaryDesk
 from ctxproxy.proxy.tasks import Tasks
@@ -133,6 +135,7 @@ async def running_state(settings: Callable[[], Settings]) -> AsyncIterator[State
     secret = tenant_secret(Path(first.data_dir))
     store = await open_store(store_url(first), on_damage=_told_damage)
     upstreams, known, tasks, metrics = _Upstreams(settings), _Tokenizers(), Tasks(), Metrics()
+    desk = SummaryDesk(store, upstreams, metrics, tasks)
     state = State(
         settings=settings,
         secret=secret,
@@ -142,13 +145,14 @@ async def running_state(settings: Callable[[], Settings]) -> AsyncIterator[State
         loaded=known.loaded,
         exact=lambda model: tokenizers.encoding_for(model) is not None,
         windows=WindowBook(store),
-        summaries=SummaryDesk(store, upstreams, metrics, tasks),
+        summaries=desk,
         counts=Counts(COUNTS_BYTES),
         identities=Identities(IDENTITIES_BYTES),
         readings=Readings(READINGS_BYTES),
         tasks=tasks,
         health=Health(time.time),
         metrics=metrics,
+        notes=Notes(MemoryFiles(Path(first.data_dir)), store, desk, metrics, tasks, time.time),
     )
     await state.windows.load()
     await asyncio.to_thread(known.get, "", first)  # before the first request, which would wait for it; "" has both encodings

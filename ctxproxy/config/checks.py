@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable
+from zoneinfo import ZoneInfo
 
 import msgspec
 
@@ -36,7 +37,17 @@ def check(settings: Keys, faults: Faults) -> None:
         faults.note("sessions.user_header", "it must be another header than sessions.header")
     if not re.fullmatch(r"memory://|sqlite:///[^?#]+", settings.store.url):
         faults.note("store.url", "expected memory:// or sqlite:///path")
+    _timezone(settings.memory.timezone, faults)
     _secrets(settings, "", faults)
+
+
+def _timezone(name: str, faults: Faults) -> None:
+    if name in ("local", "UTC"):
+        return
+    try:
+        ZoneInfo(name)
+    except (KeyError, ValueError, OSError):
+        faults.note("memory.timezone", f"there is no time zone {describe.named(name)} here; expected local, UTC or a name like Asia/Shanghai")
 
 
 def _context(context: Context, path: str, faults: Faults) -> None:

@@ -144,6 +144,7 @@ class Memory(Section, frozen=True):
     """What is remembered beyond one session."""
 
     daily_files: bool = True
+    timezone: Name = "local"
     facts: bool = True
     preload: Preload = Preload()
 

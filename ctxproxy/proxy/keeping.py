@@ -77,6 +77,7 @@ class Keeping:
             log.warning("could not write session %s to the store: %s", self._name, error.message)
         await self._learn(reply)
         self._summarize_ahead()
+        self._note()
 
     @property
     def _name(self) -> str:
@@ -125,6 +126,18 @@ class Keeping:
         if tip and not self._state.summaries.is_busy(key):
             need = need_of(situation, tip, self._settings.summarizer, self._asked.window_tokens)
             self._state.tasks.start(self._state.summaries.write(key, need, self._asked), "summary")
+
+    def _note(self) -> None:
+        """Begin to note in the day's memory file what has left the prompt; a refused request's decision is not kept."""
+        caller = self._prepared.caller
+        if caller.key is not None and not isinstance(self._got.result, Refused):
+            self._state.notes.begin(self._settings, caller.key, self._user, self._got.situation, self._got.plan)
+
+    @property
+    def _user(self) -> str:
+        """Whose the session is, also where this request does not say it."""
+        session = self._prepared.session
+        return self._prepared.caller.user or (session.user if session else "")
 
     async def _apply(self, replies: tuple[Message, ...], spent: Spent, *, complete: bool) -> None:
         prepared, situation, plan = self._prepared, self._got.situation, self._got.plan

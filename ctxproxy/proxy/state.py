@@ -11,6 +11,7 @@ from ctxproxy.ports import Store, Tokenizer, Upstream
 from ctxproxy.proxy.counting import Counts, Identities, Readings
 from ctxproxy.proxy.health import Health
 from ctxproxy.proxy.metrics import Metrics
+from ctxproxy.proxy.notes import Notes
 from ctxproxy.proxy.recall_offer import RecallOffers
 from ctxproxy.proxy.summary_desk import SummaryDesk
 from ctxproxy.proxy.tasks import Tasks
@@ -39,5 +40,6 @@ class State:
     tasks: Tasks
     health: Health
     metrics: Metrics
+    notes: Notes
     recall: RecallOffers = field(default_factory=RecallOffers)
     clock: Callable[[], float] = field(default=time.time)

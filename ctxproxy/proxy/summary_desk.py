@@ -66,6 +66,11 @@ class SummaryDesk:
         """Whether a summary of this session is being written: what it will tell need not be asked for twice."""
         return any(session == key for session, _ in self._writing)
 
+    async def done(self, key: SessionKey, tip: Tip) -> None:
+        """Wait until a summary that is being written is there, or has failed; asks for none itself."""
+        if running := self._writing.get((key, tip)):
+            await asyncio.wait([running])
+
     async def write(self, key: SessionKey | None, need: Need, asked: Asked) -> Summary | None:
         """The summary, kept in the store if there is a session; None if it cannot be had. Never raises but for cancellation."""
         if key is not None and time.monotonic() - self._failed_at.get(key, -PAUSE_AFTER_FAILURE_S) < PAUSE_AFTER_FAILURE_S:

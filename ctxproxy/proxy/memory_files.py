@@ -1,0 +1,175 @@
+"""The memory files under `data_dir`: `memory/<tenant>/<session or user>/YYYY-MM-DD.md`, one for each day on which something left a prompt.
+
+Nobody but the owner may read them. Several processes may write: whoever writes into a folder holds its lock, and a section is one write.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import os
+import re
+import sys
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ctxproxy.core.memory_notes import Note, folder_of, mark, names_any, notes_in, opening, rendered, without_sessions
+from ctxproxy.core.records import SessionKey
+
+if sys.platform != "win32":
+    import fcntl
+
+FOLDER = "memory"
+DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
+TRIES = 3
+"""How often a folder is made that an erasing takes away before anything is in it."""
+NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A section of a daily file."""
+
+    day: str
+    """`YYYY-MM-DD`."""
+    note: Note
+
+
+class MemoryFiles:
+    """The files of one `data_dir`; every method works in a thread and raises OSError."""
+
+    def __init__(self, data_dir: Path) -> None:
+        self._root = data_dir / FOLDER
+
+    async def add(self, tenant: str, user: str, day: str, note: Note) -> bool:
+        """Append a section to the day's file; False where any day's file has one of this session and tip already."""
+        return await asyncio.to_thread(self._add, self._folder(tenant, folder_of(note.session, user)), day, note)
+
+    async def entries(self, key: SessionKey, user: str) -> list[Entry]:
+        """All sections of a session's folder, which is its user's where it has one, oldest first."""
+        return await asyncio.to_thread(_entries, self._folder(key.tenant, folder_of(key.name, user)))
+
+    async def erase(self, keys: Collection[SessionKey]) -> int:
+        """Take every section of these sessions out, in whichever folder of their tenants it is; how many files that changed."""
+        return await asyncio.to_thread(self._erase, keys)
+
+    async def tenants_with(self, user: str) -> list[str]:
+        """The tenants that have a folder for a user of this name."""
+        return await asyncio.to_thread(lambda: [tenant.name for tenant in _folders(self._root) if (tenant / folder_of("", user)).is_dir()])
+
+    def _folder(self, tenant: str, name: str) -> Path:
+        return self._root / tenant / name
+
+    def _add(self, folder: Path, day: str, note: Note) -> bool:
+        for attempt in range(TRIES):
+            try:
+                with _locked(_made(folder)):
+                    if _is_there(folder, note.session, note.tip):
+                        return False
+                    _append(folder / f"{day}.md", opening(day), rendered(note))
+                    return True
+            except FileNotFoundError:
+                if attempt == TRIES - 1:
+                    raise
+        return False
+
+    def _erase(self, keys: Collection[SessionKey]) -> int:
+        changed = 0
+        for tenant in {key.tenant for key in keys}:
+            names = sorted({key.name for key in keys if key.tenant == tenant})
+            for folder in _folders(self._root / tenant):
+                with contextlib.suppress(FileNotFoundError), _locked(folder):
+                    changed += sum(_take_out(file, names) for file in _days(folder))
+                    _drop_if_empty(folder)
+        return changed
+
+
+def _made(folder: Path) -> Path:
+    for path in (folder.parents[1], folder.parent, folder):
+        path.mkdir(mode=0o700, parents=path == folder.parents[1], exist_ok=True)
+    return folder
+
+
+@contextlib.contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Alone in a folder, among all processes."""
+    if sys.platform == "win32":
+        yield
+        return
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | NO_FOLLOW)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _append(file: Path, head: str, text: str) -> None:
+    """Write at the end of a file, all or nothing; a new one begins with `head`."""
+    descriptor = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | NO_FOLLOW, 0o600)
+    try:
+        before = os.fstat(descriptor).st_size
+        raw = (text if before else head + text).encode("utf-8", "replace")
+        try:
+            if os.write(descriptor, raw) < len(raw):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            os.fsync(descriptor)
+        except OSError:
+            os.ftruncate(descriptor, before)
+            raise
+    finally:
+        os.close(descriptor)
+
+
+def _folders(parent: Path) -> list[Path]:
+    return sorted(path for path in parent.iterdir() if path.is_dir() and not path.is_symlink()) if parent.is_dir() else []
+
+
+def _days(folder: Path) -> list[Path]:
+    """The daily files of a folder, oldest first."""
+    return sorted(file for file in folder.glob("*.md") if DAY.fullmatch(file.stem)) if folder.is_dir() else []
+
+
+def _is_there(folder: Path, session: str, tip: str) -> bool:
+    line = mark(session, tip)
+    return any(line in _text(file).splitlines() for file in reversed(_days(folder)))
+
+
+def _text(file: Path) -> str:
+    return file.read_bytes().decode("utf-8", "replace")
+
+
+def _entries(folder: Path) -> list[Entry]:
+    return [Entry(file.stem, note) for file in _days(folder) for note in notes_in(_text(file))]
+
+
+def _take_out(file: Path, sessions: Sequence[str]) -> bool:
+    text = _text(file)
+    if not names_any(text, sessions):
+        return False
+    _rewrite(file, without_sessions(text, sessions))
+    return True
+
+
+def _rewrite(file: Path, text: str) -> None:
+    """Put a text in a file's place at once, "" removes it; what the old file held is overwritten, so that it is not left in free space."""
+    with file.open("r+b") as old:
+        if text:
+            beside = file.with_suffix(".new")
+            with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | NO_FOLLOW, 0o600), "wb") as new:
+                new.write(text.encode("utf-8", "replace"))
+                new.flush()
+                os.fsync(new.fileno())
+            beside.replace(file)
+        else:
+            file.unlink()
+        old.write(bytes(os.fstat(old.fileno()).st_size))
+        old.flush()
+        os.fsync(old.fileno())
+
+
+def _drop_if_empty(folder: Path) -> None:
+    with contextlib.suppress(OSError):
+        folder.rmdir()

@@ -1,0 +1,65 @@
+"""What left a prompt is noted in the day's memory file: behind the answer, once, and never at its expense."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ctxproxy.config.schema import Settings
+from ctxproxy.core.leavings import Leavings, leavings, ready_text
+from ctxproxy.core.memory_notes import Note, is_nothing
+from ctxproxy.core.plan import Plan
+from ctxproxy.core.records import SessionKey
+from ctxproxy.core.situation import Situation
+from ctxproxy.errors import StoreUnavailable
+from ctxproxy.ports import Store
+from ctxproxy.proxy.days import local_time, zone_of
+from ctxproxy.proxy.memory_files import MemoryFiles
+from ctxproxy.proxy.metrics import Metrics
+from ctxproxy.proxy.summary_desk import SummaryDesk
+from ctxproxy.proxy.tasks import Tasks
+
+log = logging.getLogger("ctxproxy")
+HEADINGS = {"trimmed": "Trimmed", "overflow": "Overflow", "by hand": "Compacted by hand"}
+
+
+@dataclass(frozen=True, slots=True)
+class Notes:
+    """Writes the notes of all sessions; `begin` returns at once."""
+
+    files: MemoryFiles
+    store: Store
+    desk: SummaryDesk
+    metrics: Metrics
+    tasks: Tasks
+    clock: Callable[[], float]
+
+    def begin(self, settings: Settings, key: SessionKey, user: str, situation: Situation, plan: Plan) -> None:
+        """Note what the plan's decision takes out, if it takes out anything and notes are wanted."""
+        left = leavings(situation, plan) if settings.memory.daily_files else None
+        if left is not None:
+            self.tasks.start(self._written(settings, key, user, situation, left, plan.wants), "memory file")
+
+    async def _written(self, settings: Settings, key: SessionKey, user: str, situation: Situation, left: Leavings, wants: str) -> None:
+        await self.desk.done(key, wants)  # one call serves both, the prompt and the note (000-15)
+        text = await self._text(key, situation, left)
+        if is_nothing(text):
+            return
+        now = local_time(self.clock(), zone_of(settings.memory.timezone))
+        note = Note(key.name, left.tip, f"{HEADINGS[left.reason]} {now:%H:%M}, session {key.id}", text)
+        try:
+            written = await self.files.add(key.tenant, user, f"{now:%Y-%m-%d}", note)
+        except OSError as error:
+            self.metrics.memory_notes.labels("failed").inc()
+            log.warning("could not write a memory file of session %s: %s", key.id, error.strerror or type(error).__name__)
+            return
+        self.metrics.memory_notes.labels("written" if written else "known").inc()
+
+    async def _text(self, key: SessionKey, situation: Situation, left: Leavings) -> str:
+        summaries = [*situation.summaries]  # one made for a session's first request is not in the store
+        with contextlib.suppress(StoreUnavailable):
+            summaries += await self.store.summaries(key, left.tips)
+        return await asyncio.to_thread(ready_text, left, situation.reconciled.tips, summaries, situation.count_text)
