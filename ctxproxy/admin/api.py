@@ -7,6 +7,7 @@ from aiohttp import web
 from ctxproxy.admin.auth import guarded
 from ctxproxy.admin.dryrun import dry_run
 from ctxproxy.admin.find import body_of, name_in, number_in, session_of, text_in
+from ctxproxy.admin.memory import memory_routes
 from ctxproxy.admin.shown import checkpoint_shown, message_shown, session_shown, summary_shown
 from ctxproxy.core import inspect, spending
 from ctxproxy.core.effects import AppendMessages, DropPin, Forget, MoveTip, OpenSession, PutCheckpoint, PutPin
@@ -44,6 +45,7 @@ def add_admin(app: web.Application, state: State) -> None:
         ("POST", "plan", api.plan),
         ("GET", "models", api.models),
         ("GET", "stats", api.stats),
+        *memory_routes(state),
     ]
     for method, path, handler in routes:
         app.router.add_route(method, API + path, guarded(state.settings, handler))
@@ -101,6 +103,7 @@ class _Api:
         planned = compacted_now(situation)
         if planned.checkpoint is not None:
             await self._state.store.apply([PutCheckpoint(session.key, planned.checkpoint)])
+            self._state.notes.begin(self._state.settings(), session.key, session.user, situation, planned)
         return web.json_response(inspect.plan_report(situation, planned))
 
     async def fork(self, request: web.Request) -> web.Response:
@@ -120,6 +123,7 @@ class _Api:
 
     async def erase(self, request: web.Request) -> web.Response:
         session = await self._session(request)
+        await self._state.notes.files.erase([session.key])
         await self._state.store.erase(session.key)
         return web.json_response({"id": session.key.id, "deleted": True})
 

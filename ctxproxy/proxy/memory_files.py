@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ctxproxy.core.memory_notes import Note, folder_of, mark, names_any, notes_in, opening, rendered, without_sessions
+from ctxproxy.core.memory_notes import Note, folder_of, mark, names_any, notes_in, opening, rendered, safe_name, without_sessions
 from ctxproxy.core.records import SessionKey
 
 if sys.platform != "win32":
@@ -48,8 +48,13 @@ class MemoryFiles:
         return await asyncio.to_thread(self._add, self._folder(tenant, folder_of(note.session, user)), day, note)
 
     async def entries(self, key: SessionKey, user: str) -> list[Entry]:
-        """All sections of a session's folder, which is its user's where it has one, oldest first."""
-        return await asyncio.to_thread(_entries, self._folder(key.tenant, folder_of(key.name, user)))
+        """What a session may know: the sections of its own folder and, where it has a user, of all the user's sessions; oldest first."""
+        names = {safe_name(key.name), folder_of(key.name, user)}
+        return await asyncio.to_thread(_entries, [self._folder(key.tenant, name) for name in sorted(names)])
+
+    async def of_user(self, tenant: str, user: str) -> list[Entry]:
+        """The sections of a user's folder, oldest first."""
+        return await asyncio.to_thread(_entries, [self._folder(tenant, folder_of("", user))])
 
     async def erase(self, keys: Collection[SessionKey]) -> int:
         """Take every section of these sessions out, in whichever folder of their tenants it is; how many files that changed."""
@@ -141,8 +146,9 @@ def _text(file: Path) -> str:
     return file.read_bytes().decode("utf-8", "replace")
 
 
-def _entries(folder: Path) -> list[Entry]:
-    return [Entry(file.stem, note) for file in _days(folder) for note in notes_in(_text(file))]
+def _entries(folders: Sequence[Path]) -> list[Entry]:
+    found = [Entry(file.stem, note) for folder in folders for file in _days(folder) for note in notes_in(_text(file))]
+    return sorted(found, key=lambda entry: entry.day)
 
 
 def _take_out(file: Path, sessions: Sequence[str]) -> bool:

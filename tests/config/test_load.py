@@ -247,3 +247,18 @@ def test_any_file_gives_settings_or_a_configuration_error(tmp_path_factory: pyte
         assert error.message
     else:
         assert isinstance(loaded, Loaded)
+
+
+@pytest.mark.parametrize("zone", ["local", "UTC", "Asia/Shanghai"])
+def test_a_time_zone_is_known_by_its_name(tmp_path: Path, zone: str) -> None:
+    file = tmp_path / "config.yaml"
+    file.write_text(f"memory: {{timezone: {zone}}}", encoding="utf-8")
+    assert load(file, {}, {}).memory.timezone == zone
+
+
+@pytest.mark.parametrize("zone", ["Mars/Olympus", "../../etc/passwd", "/etc/localtime", "America", "utc+8"])
+def test_a_time_zone_that_is_not_there_stops_the_start(tmp_path: Path, zone: str) -> None:
+    file = tmp_path / "config.yaml"
+    file.write_text(f"memory: {{timezone: {zone}}}", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"memory\.timezone: there is no time zone"):
+        load(file, {}, {})

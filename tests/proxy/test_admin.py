@@ -25,6 +25,8 @@ CALLS = [
     ("DELETE", "sessions/s"),
     ("GET", "sessions/s/messages"),
     ("DELETE", "sessions/s/messages/00"),
+    ("GET", "sessions/s/memory"),
+    ("GET", "users/u/memory"),
     ("GET", "sessions/s/view"),
     ("POST", "sessions/s/manage"),
     ("POST", "sessions/s/fork"),
