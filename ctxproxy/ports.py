@@ -8,7 +8,7 @@ from typing import Protocol
 
 from ctxproxy.core.effects import Effect
 from ctxproxy.core.messages import Tip
-from ctxproxy.core.records import Checkpoint, Located, Page, Pin, Session, SessionKey, StoredMessage, Summary, Totals, WindowBelief
+from ctxproxy.core.records import Checkpoint, Located, Owned, Page, Pin, Session, SessionKey, StoredMessage, Summary, Totals, WindowBelief
 
 Headers = Sequence[tuple[str, str]]
 """Header names and values in order, repeated ones repeated."""
@@ -65,8 +65,27 @@ class Upstream(Protocol):
     async def close(self) -> None: ...
 
 
+class Retention(Protocol):
+    """Erases sessions that were not used for long; kept ones and those with a pin are exempt."""
+
+    async def unused(self, before: float, limit: int) -> list[Owned]:
+        """Sessions last used before a time, the oldest first."""
+        ...
+
+    async def erase(self, key: SessionKey, before: float) -> bool:
+        """Erase a session unless it was used, kept or pinned meanwhile; some of its bytes may stay in the files until `compact`."""
+        ...
+
+    async def compact(self) -> None:
+        """Give the room of what was erased back, so that nothing of it is left in the files."""
+        ...
+
+
 class Store(Protocol):
     """Keeps sessions. Every method raises StoreUnavailable if the store does not answer."""
+
+    @property
+    def retention(self) -> Retention: ...
 
     async def session(self, key: SessionKey) -> Session | None: ...
 
@@ -108,6 +127,10 @@ class Store(Protocol):
 
     async def find(self, name: str) -> list[Session]:
         """The sessions of any tenant with this name."""
+        ...
+
+    async def of_user(self, tenant: str, user: str, limit: int) -> list[Session]:
+        """The sessions of a user, last used first."""
         ...
 
     async def totals(self) -> Totals: ...

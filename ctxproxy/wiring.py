@@ -29,9 +29,11 @@ from ctxproxy.proxy.health import Health
 from ctxproxy.proxy.memory_files import MemoryFiles
 from ctxproxy.proxy.metrics import Metrics
 from ctxproxy.proxy.notes import Notes
+from ctxproxy.proxy.retention import EVERY_S, Sweeper
 from ctxproxy.proxy.state import State
 from ctxproxy.proxy.summary_desk import SummaryDesk
 from ctxproxy.proxy.tasks import Tasks
+from ctxproxy.proxy.timers import Timers
 from ctxproxy.proxy.window_book import WindowBook
 from ctxproxy.store.open import open_store
 from ctxproxy.store.sqlite_file import SetAside
@@ -156,9 +158,13 @@ async def running_state(settings: Callable[[], Settings]) -> AsyncIterator[State
     )
     await state.windows.load()
     await asyncio.to_thread(known.get, "", first)  # before the first request, which would wait for it; "" has both encodings
+    timers, sweeper = Timers(tasks), Sweeper(state)
+    tasks.start(sweeper.sweep(), "retention")
+    timers.start("retention", sweeper.sweep, lambda: EVERY_S)
     try:
         yield state
     finally:
+        timers.close()
         await tasks.close(CLOSE_WITHIN_S)
         await upstreams.close()
         await store.close()

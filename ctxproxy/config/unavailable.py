@@ -42,7 +42,6 @@ def _like(pattern: str) -> Asks:
 
 TABLE: tuple[Unavailable, ...] = (
     Unavailable("listen.workers", "more than one worker process", _beyond(1)),
-    Unavailable("sessions.retention_days", "erasing sessions by age", _beyond(30, None), idle=True),
     Unavailable("sessions.restore_turns", "restoring a part of the turns", _beyond("all")),
     Unavailable("memory.facts", "memory points", _none, idle=True),
     Unavailable("memory.preload.sessions", "preloading earlier sessions", _beyond(3, 0), idle=True),

@@ -197,6 +197,13 @@ class Page:
     next_cursor: str | None = None
 
 
+class Owned(NamedTuple):
+    """A session and its user; "" if it has none."""
+
+    key: SessionKey
+    user: str
+
+
 @dataclass(frozen=True, slots=True)
 class Located:
     """A stored message and the session it belongs to."""

@@ -27,6 +27,7 @@ class Metrics:
         self.tokens_cached = Counter("ctxproxy_tokens_cached", "Prompt tokens that the upstream had cached", ["source"], registry=self.registry)
         self.tokens_reported = Counter("ctxproxy_tokens_reported", "Prompt tokens as the upstream reported them", registry=self.registry)
         self.recalls = Counter("ctxproxy_recalls", "Calls of the recall tool by result", ["result"], registry=self.registry)
+        self.expired = Counter("ctxproxy_sessions_expired", "Sessions erased because they were not used for long", registry=self.registry)
         self.memory_notes = Counter("ctxproxy_memory_notes", "Sections for memory files by result", ["result"], registry=self.registry)
         self.failed_open = Counter("ctxproxy_failed_open", "Requests passed on untouched after a fault of ours", registry=self.registry)
         self.store_errors = Counter("ctxproxy_store_errors", "Store calls that failed", registry=self.registry)

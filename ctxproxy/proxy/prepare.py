@@ -25,6 +25,7 @@ from ctxproxy.core.windows import rule_for
 from ctxproxy.core.wire import ChatRequest, from_log
 from ctxproxy.ports import Tokenizer
 from ctxproxy.proxy.identify import Caller, target_for
+from ctxproxy.proxy.retention import awake
 from ctxproxy.proxy.state import State
 
 
@@ -83,7 +84,7 @@ async def prepare(state: State, settings: Settings, chat: ChatRequest, caller: C
     at = leading_system(chat.messages)
     leading, rest = chat.messages[:at], chat.messages[at:]
     frame = frame_of(chat.model, stream=chat.stream, tools=chat.tools)
-    session = await state.store.session(caller.key) if caller.key else None
+    session = await awake(state, await state.store.session(caller.key)) if caller.key else None
     bare = chat if state.recall.is_offered(chat, caller, session) else None
     chat = recall_tool.offered(chat) if bare else chat
     if caller.key and caller.mode == "append" and state.health.trouble:

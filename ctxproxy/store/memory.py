@@ -24,6 +24,7 @@ from ctxproxy.core.messages import ROOT, Tip
 from ctxproxy.core.records import NOTHING_SPENT, Checkpoint, Located, Page, Pin, Session, SessionKey, StoredMessage, Summary, Totals, WindowBelief
 from ctxproxy.errors import StoreUnavailable
 from ctxproxy.store.lineage import descendants
+from ctxproxy.store.memory_retention import MemoryRetention
 from ctxproxy.store.pages import Place, cursor_of, page_size, place_of
 
 
@@ -56,6 +57,7 @@ class MemoryStore:
         self._windows: dict[tuple[str, str], WindowBelief] = {}
         self._serial = 0
         self._closed = False
+        self.retention = MemoryRetention(lambda: [kept.session for kept in self._everyone() if not kept.pins], self.erase)
 
     async def session(self, key: SessionKey) -> Session | None:
         kept = self._of(key)
@@ -120,6 +122,10 @@ class MemoryStore:
         self._check_open()
         return [kept.session for kept in self._kept.values() if kept.session.key.name == name]
 
+    async def of_user(self, tenant: str, user: str, limit: int) -> list[Session]:
+        found = [kept for kept in self._everyone() if (kept.session.key.tenant, kept.session.user) == (tenant, user)]
+        return [kept.session for kept in sorted(found, key=lambda kept: kept.place, reverse=True)[:limit]]
+
     async def totals(self) -> Totals:
         self._check_open()
         sessions = [kept.session for kept in self._kept.values()]
@@ -153,6 +159,10 @@ class MemoryStore:
     def _check_open(self) -> None:
         if self._closed:
             raise StoreUnavailable("the store is closed")
+
+    def _everyone(self) -> list[_Kept]:
+        self._check_open()
+        return list(self._kept.values())
 
     def _of(self, key: SessionKey) -> _Kept | None:
         self._check_open()

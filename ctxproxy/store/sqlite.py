@@ -32,6 +32,7 @@ from ctxproxy.store.rows import (
 )
 from ctxproxy.store.sqlite_file import OnDamage
 from ctxproxy.store.sqlite_readers import SqliteReaders
+from ctxproxy.store.sqlite_retention import SqliteRetention
 from ctxproxy.store.sqlite_writer import SqliteWriter
 
 KNOWN_CHUNKS = (16, 256, 4096)
@@ -48,6 +49,7 @@ class SqliteStore:
         self._writer = writer
         self._readers = readers
         self._queries = named_queries("reads.sql")
+        self.retention = SqliteRetention(writer, readers)
 
     @classmethod
     async def open(cls, path: Path, on_damage: OnDamage) -> SqliteStore:
@@ -127,6 +129,9 @@ class SqliteStore:
 
     async def find(self, name: str) -> list[Session]:
         return [session_of(row) for row in await self._rows("find", name=pack(name))]
+
+    async def of_user(self, tenant: str, user: str, limit: int) -> list[Session]:
+        return [session_of(row) for row in await self._rows("of_user", tenant=plain(tenant), user=pack(user), limit=limit)]
 
     async def totals(self) -> Totals:
         return totals_of((await self._rows("totals"))[0])
