@@ -184,7 +184,6 @@ def test_the_error_names_the_first_key_as_its_parameter(write: Write) -> None:
     ("text", "feature"),
     [
         ("listen: {workers: 2}", "more than one worker process"),
-        ("sessions: {retention_days: 7}", "erasing sessions by age"),
         ("sessions: {restore_turns: 3}", "restoring a part of the turns"),
         ("sessions: {restore_turns: auto}", "restoring a part of the turns"),
         ("memory: {preload: {sessions: 9}}", "preloading earlier sessions"),
