@@ -8,7 +8,7 @@ from typing import Protocol
 
 from ctxproxy.core.effects import Effect
 from ctxproxy.core.messages import Tip
-from ctxproxy.core.records import Checkpoint, Located, Owned, Page, Pin, Session, SessionKey, StoredMessage, Summary, Totals, WindowBelief
+from ctxproxy.core.records import Checkpoint, Located, LogPage, Owned, Page, Pin, Session, SessionKey, StoredMessage, Summary, Totals, WindowBelief
 
 Headers = Sequence[tuple[str, str]]
 """Header names and values in order, repeated ones repeated."""
@@ -95,6 +95,10 @@ class Store(Protocol):
 
     async def history(self, key: SessionKey, tip: Tip) -> list[StoredMessage]:
         """The messages from the root to `tip`, oldest first; [] for the root or an unknown tip."""
+        ...
+
+    async def log(self, key: SessionKey, after: int, limit: int) -> LogPage:
+        """At most `limit` messages of all branches in the order of writing, every parent before its children; `after` 0 begins at the first."""
         ...
 
     async def leaves(self, key: SessionKey) -> list[Tip]:

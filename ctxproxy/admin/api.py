@@ -8,11 +8,11 @@ from ctxproxy.admin.auth import guarded
 from ctxproxy.admin.dryrun import dry_run
 from ctxproxy.admin.find import body_of, name_in, number_in, session_of, text_in
 from ctxproxy.admin.memory import memory_routes
-from ctxproxy.admin.shown import checkpoint_shown, message_shown, session_shown, summary_shown
+from ctxproxy.admin.shown import checkpoint_shown, message_shown, session_shown, summary_shown, why_shown
 from ctxproxy.core import inspect, spending
 from ctxproxy.core.effects import AppendMessages, DropPin, Forget, MoveTip, OpenSession, PutCheckpoint, PutPin
 from ctxproxy.core.fates import fates
-from ctxproxy.core.messages import ROOT, Tip, text_of
+from ctxproxy.core.messages import Tip, text_of
 from ctxproxy.core.plan import Plan, compacted_now, plan
 from ctxproxy.core.records import Pin, Session, SessionKey
 from ctxproxy.core.situation import Situation
@@ -21,6 +21,7 @@ from ctxproxy.errors import BadRequest, Conflict, NotFound
 from ctxproxy.proxy.arm_figures import figures
 from ctxproxy.proxy.prepare import stored_message, stored_situation
 from ctxproxy.proxy.state import State
+from ctxproxy.proxy.tracing import MOST_TOLD, current_branch, trace
 
 API = "/ctxproxy/api/"
 HEX = frozenset("0123456789abcdef")
@@ -37,6 +38,7 @@ def add_admin(app: web.Application, state: State) -> None:
         ("GET", "sessions/{id}/messages", api.messages),
         ("DELETE", "sessions/{id}/messages/{tip}", api.forget),
         ("GET", "sessions/{id}/view", api.view),
+        ("GET", "sessions/{id}/why", api.why),
         ("POST", "sessions/{id}/manage", api.manage),
         ("POST", "sessions/{id}/fork", api.fork),
         ("POST", "sessions/{id}/pins", api.pin),
@@ -76,17 +78,12 @@ class _Api:
 
     async def messages(self, request: web.Request) -> web.Response:
         session = await self._session(request)
-        tip = request.query.get("branch") or await self._default_branch(session)
+        tip = request.query.get("branch") or await current_branch(self._state.store, session)
         rows = await self._state.store.history(session.key, tip)
         if not rows and request.query.get("branch"):
             raise NotFound(f"session {session.key.id} has no branch {tip!r}; GET sessions/{{id}} lists them", param="branch")
         found = {fate.tip: fate for fate in fates(*await self._planned(session, tip))}
         return web.json_response({"data": [message_shown(row, found[row.tip]) for row in rows if row.tip in found], "next_cursor": None})
-
-    async def _default_branch(self, session: Session) -> Tip:
-        """Where the conversation stands; for one that never got an answer, the branch written last."""
-        leaves = [] if session.tip != ROOT else await self._state.store.leaves(session.key)
-        return leaves[0] if leaves else session.tip
 
     async def _planned(self, session: Session, tip: Tip) -> tuple[Situation, Plan]:
         situation = await stored_situation(self._state, self._state.settings(), session, tip)
@@ -96,6 +93,10 @@ class _Api:
         session = await self._session(request)
         situation, planned = await self._planned(session, request.query.get("branch") or session.tip)
         return web.json_response({**inspect.plan_report(situation, planned), "model": session.model})
+
+    async def why(self, request: web.Request) -> web.Response:
+        session, most = await self._session(request), number_in(request, "limit", MOST_TOLD, LONGEST_PAGE)
+        return web.json_response(why_shown(await trace(self._state, session, request.query.get("text", ""), most)))
 
     async def manage(self, request: web.Request) -> web.Response:
         session = await self._session(request)

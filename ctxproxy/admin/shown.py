@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import UTC, datetime
+from urllib.parse import quote
 
 from ctxproxy.core.fates import Fate
 from ctxproxy.core.records import Checkpoint, Session, StoredMessage, Summary
+from ctxproxy.core.why import Held, Step, Why
 from ctxproxy.proxy.prepare import stored_message
 
 
@@ -70,6 +73,46 @@ def summary_shown(summary: Summary) -> dict[str, object]:
         "time_range": {"start": _iso(summary.start), "end": _iso(summary.end)},
         "timestamp": _iso(summary.created),
     }
+
+
+def why_shown(why: Why) -> dict[str, object]:
+    """Where a phrase went; `in_prompt` and `stands_in.at` are indexes of the view's messages, `pin` is the call that brings it back."""
+    return {
+        "session": why.session,
+        "text": why.phrase,
+        "searched": why.searched,
+        "in_prompt": list(why.prompt),
+        "pins": list(why.pins),
+        "pin": {"method": "POST", "path": f"sessions/{quote(why.session, safe='')}/pins", "body": {"text": why.pin}} if why.pin else None,
+        "data": [_held_shown(one) for one in why.held],
+        "left_off": why.left_off,
+        "next_cursor": None,
+    }
+
+
+def _held_shown(held: Held) -> dict[str, object]:
+    return {
+        "tip": held.tip,
+        "role": held.role,
+        "time": held.time,
+        "turn": held.turn,
+        "branch": held.branch,
+        "branches": held.branches,
+        "place": held.found.place,
+        "excerpt": held.found.excerpt,
+        "sentence": held.found.sentence,
+        "state": held.state,
+        "stage": held.stage or None,
+        "why": held.why,
+        "left": _step_shown(held.left) if held.left else None,
+        "steps": [_step_shown(step) for step in held.steps],
+        "stands_in": asdict(held.stands_in) if held.stands_in else None,
+        "marker": held.marker,
+    }
+
+
+def _step_shown(step: Step) -> dict[str, object]:
+    return {"time": step.time, "turn": step.turn, "tip": step.tip or None, "state": step.state, "stage": step.stage or None, "why": step.why}
 
 
 def _iso(time_s: float) -> str:

@@ -19,7 +19,8 @@ def as_json(value: object) -> str:
 def show(value: object, in_words: Callable[[Mapping[str, Any]], str], *, as_is: bool) -> None:
     """Print an answer in words, or as JSON where that is asked for or it is another answer than the words are for."""
     try:
-        print(as_json(value) if as_is or not isinstance(value, Mapping) else in_words(value))
+        text = as_json(value) if as_is or not isinstance(value, Mapping) else in_words(value)
+        print(text.encode("utf-8", "backslashreplace").decode())  # a lone surrogate cannot be printed
     except (KeyError, TypeError, AttributeError):  # a proxy of another version answered
         print(as_json(value))
 
@@ -46,9 +47,14 @@ def table(entries: Iterable[Mapping[str, object]], whole: Sequence[str] = ()) ->
     return "\n".join(_aligned(cells)) if rows else ""
 
 
+def time_shown(time_s: float) -> str:
+    """A point in time by the clock of this machine."""
+    return datetime.fromtimestamp(time_s).astimezone().isoformat(" ", "seconds")
+
+
 def _cell(name: str, value: object, *, whole: bool) -> str:
     if name in TIMES and isinstance(value, int | float):
-        return datetime.fromtimestamp(value).astimezone().isoformat(" ", "seconds")
+        return time_shown(value)
     text = "-" if value is None else f"{value:.2f}" if isinstance(value, float) else str(value)
     return text if whole or len(text) <= 60 else text[:59] + "…"
 

@@ -13,15 +13,17 @@ from ctxproxy.core.budget import Budget, unhurried
 from ctxproxy.core.checkpoints import BY_HAND, freeze, is_expansion, is_rescue, replay, resume
 from ctxproxy.core.costs import trigger, worth_it
 from ctxproxy.core.kept_texts import narrowed, rules_room, with_kept
+from ctxproxy.core.language import language_of
 from ctxproxy.core.messages import Message, Tip
 from ctxproxy.core.pairing import repair
-from ctxproxy.core.pins import with_pins
+from ctxproxy.core.pins import STAGE as PINS
+from ctxproxy.core.pins import missing_pins, pins_tokens, with_pins
 from ctxproxy.core.pipeline import Outcome, is_due, run
 from ctxproxy.core.presets import in_order, is_patient, stages_of
 from ctxproxy.core.records import Checkpoint
 from ctxproxy.core.situation import Situation, base_transcript, context_of, gone_tips
 from ctxproxy.core.stages.base import Context, Stage
-from ctxproxy.core.transcript import Transcript
+from ctxproxy.core.transcript import Transcript, protected
 
 LAST_RESORTS = frozenset({"drop_oldest", "shrink_newest"})
 """Stages that run only while the prompt is over its budget: what they take out, nothing stands for."""
@@ -71,15 +73,32 @@ def _planned(s: Situation, base: Transcript, checkpoint: Checkpoint | None) -> P
     if checkpoint and base.tokens <= s.budget.target and not is_rescue(checkpoint) and not _due(s, base):
         whole = freeze(base, s.reconciled.tip, s.variant, s.now, wants="", actions=())
         return replace(_as_is(s, base, base), checkpoint=whole)  # the budget has grown since, far enough not to come back soon
-    current = replay(checkpoint, base, s.count) if checkpoint else base
+    stood = replay(checkpoint, base, s.count) if checkpoint else base
+    current = _with_new_pins(s, stood) if checkpoint else base
     due = _due(s, current)
     repeated = checkpoint is not None and checkpoint.tip == s.reconciled.tip and current.tokens <= s.budget.limit
     if repeated or (current.tokens < trigger(s, checkpoint) and not due):
-        return _as_is(s, base, current)
+        return _standing(s, base, stood, current)
     outcome = _compacted(s, current)
     if outcome.transcript is current or not (due or worth_it(s, current, outcome)):
-        return replace(_as_is(s, base, current), failed=outcome.failed)
+        return replace(_standing(s, base, stood, current), failed=outcome.failed)
     return decided(s, base, outcome)
+
+
+def _with_new_pins(s: Situation, stood: Transcript) -> Transcript:
+    """An earlier decision with the texts that it does not hold and that were pinned since, if they fit beside what has to stay."""
+    messages = [entry.message for entry in stood.entries]
+    if not s.pins or not missing_pins(messages, s.pins):
+        return stood
+    language, least = language_of(messages), sum(stood.entries[at].tokens for at in protected(stood))
+    return with_pins(stood, s.pins, s.count, language) if least + pins_tokens(s.pins, s.count, language) <= s.budget.limit else stood
+
+
+def _standing(s: Situation, base: Transcript, stood: Transcript, current: Transcript) -> Plan:
+    """What goes out where no stage acts: what stood before, with new pins if there is room for them, and then for good."""
+    if current is stood or current.tokens > s.budget.limit:
+        return _as_is(s, base, stood)
+    return decided(s, base, Outcome(current, ((PINS, 1),), ((PINS, stood.tokens - current.tokens),)))
 
 
 def _due(s: Situation, transcript: Transcript) -> bool:

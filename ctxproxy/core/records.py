@@ -205,6 +205,14 @@ class Owned(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class LogPage:
+    """A piece of a session's log in the order of writing; `following` is what to go on from, None at the end."""
+
+    messages: tuple[StoredMessage, ...]
+    following: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Located:
     """A stored message and the session it belongs to."""
 

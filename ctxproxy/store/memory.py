@@ -3,57 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field, replace
-from typing import assert_never
+from dataclasses import replace
+from itertools import islice
 
 from ctxproxy.core.effects import (
-    AppendMessages,
-    Choose,
-    CountUse,
-    DropPin,
     Effect,
-    Forget,
     MoveTip,
     OpenSession,
-    PutCheckpoint,
-    PutPin,
-    PutSummary,
     PutWindow,
 )
-from ctxproxy.core.messages import ROOT, Tip
-from ctxproxy.core.records import NOTHING_SPENT, Checkpoint, Located, Page, Pin, Session, SessionKey, StoredMessage, Summary, Totals, WindowBelief
+from ctxproxy.core.messages import Tip
+from ctxproxy.core.records import (
+    NOTHING_SPENT,
+    Checkpoint,
+    Located,
+    LogPage,
+    Page,
+    Pin,
+    Session,
+    SessionKey,
+    StoredMessage,
+    Summary,
+    Totals,
+    WindowBelief,
+)
 from ctxproxy.errors import StoreUnavailable
-from ctxproxy.store.lineage import descendants
+from ctxproxy.store.memory_effects import Kept, change
 from ctxproxy.store.memory_retention import MemoryRetention
-from ctxproxy.store.pages import Place, cursor_of, page_size, place_of
-
-
-@dataclass(slots=True)
-class _Kept:
-    """All that is kept of one session; dicts stand in the order of writing."""
-
-    serial: int
-    session: Session
-    messages: dict[Tip, StoredMessage] = field(default_factory=dict)
-    parents: set[Tip] = field(default_factory=set)
-    checkpoints: dict[tuple[Tip, str], Checkpoint] = field(default_factory=dict)
-    summaries: dict[Tip, Summary] = field(default_factory=dict)
-    pins: dict[int, Pin] = field(default_factory=dict)
-
-    def copy(self) -> _Kept:
-        kept = (self.messages.copy(), self.parents.copy(), self.checkpoints.copy(), self.summaries.copy(), self.pins.copy())
-        return _Kept(self.serial, self.session, *kept)
-
-    @property
-    def place(self) -> Place:
-        return Place(self.session.last_used, self.serial)
+from ctxproxy.store.pages import cursor_of, page_size, place_of
 
 
 class MemoryStore:
     """`ports.Store` in dictionaries, bounded only by what it is given."""
 
     def __init__(self) -> None:
-        self._kept: dict[SessionKey, _Kept] = {}
+        self._kept: dict[SessionKey, Kept] = {}
         self._windows: dict[tuple[str, str], WindowBelief] = {}
         self._serial = 0
         self._closed = False
@@ -76,6 +60,12 @@ class MemoryStore:
             found.append(message)
             message = kept.messages.get(message.parent)
         return found[::-1]
+
+    async def log(self, key: SessionKey, after: int, limit: int) -> LogPage:
+        kept = self._of(key)
+        found = tuple(islice(kept.messages.values(), after, after + limit)) if kept else ()
+        end = after + len(found)
+        return LogPage(found, end if kept and end < len(kept.messages) else None)
 
     async def leaves(self, key: SessionKey) -> list[Tip]:
         kept = self._of(key)
@@ -160,11 +150,11 @@ class MemoryStore:
         if self._closed:
             raise StoreUnavailable("the store is closed")
 
-    def _everyone(self) -> list[_Kept]:
+    def _everyone(self) -> list[Kept]:
         self._check_open()
         return list(self._kept.values())
 
-    def _of(self, key: SessionKey) -> _Kept | None:
+    def _of(self, key: SessionKey) -> Kept | None:
         self._check_open()
         return self._kept.get(key)
 
@@ -186,7 +176,7 @@ class MemoryStore:
         elif isinstance(effect, PutWindow):
             self._windows[effect.belief.upstream, effect.belief.model] = effect.belief
         elif kept := self._kept.get(effect.key):
-            return _change(kept, effect)
+            return change(kept, effect)
         else:  # erased in the meantime: nothing may bring it back in parts
             return not isinstance(effect, MoveTip)
         return True
@@ -195,7 +185,7 @@ class MemoryStore:
         kept = self._kept.get(effect.key)
         if kept is None:
             self._serial += 1
-            kept = self._kept[effect.key] = _Kept(self._serial, Session(effect.key, created=effect.now, recall=effect.recall))
+            kept = self._kept[effect.key] = Kept(self._serial, Session(effect.key, created=effect.now, recall=effect.recall))
         if effect.model is not None:
             kept.session = replace(kept.session, model=effect.model, profile=effect.profile, fixed_tokens=effect.fixed_tokens)
         kept.session = replace(
@@ -206,88 +196,3 @@ class MemoryStore:
             system=kept.session.system if effect.system is None else effect.system,
             user=effect.user or kept.session.user,
         )
-
-
-_Change = Choose | AppendMessages | MoveTip | CountUse | PutCheckpoint | PutSummary | PutPin | DropPin | Forget
-
-
-def _change(kept: _Kept, effect: _Change) -> bool:
-    match effect:
-        case MoveTip():
-            return _move_tip(kept, effect)
-        case Choose():
-            kept.session = _chosen(kept.session, effect)
-        case AppendMessages():
-            _append(kept, effect.messages)
-        case CountUse():
-            _count(kept, effect)
-        case PutCheckpoint(checkpoint=checkpoint):
-            kept.checkpoints.pop((checkpoint.tip, checkpoint.variant), None)
-            kept.checkpoints[checkpoint.tip, checkpoint.variant] = checkpoint
-        case PutSummary(summary=summary):
-            old = kept.summaries.get(summary.tip)
-            if old is None or old.kind != "llm" or summary.kind == "llm":
-                kept.summaries[summary.tip] = summary
-        case PutPin(pin=pin):
-            kept.pins[pin.number] = pin
-        case DropPin(number=number):
-            kept.pins.pop(number, None)
-        case Forget():
-            _forget(kept, effect)
-        case _:
-            assert_never(effect)
-    return True
-
-
-def _chosen(session: Session, effect: Choose) -> Session:
-    return replace(
-        session,
-        kept=session.kept if effect.kept is None else effect.kept,
-        cleared=session.cleared if effect.cleared is None else effect.cleared,
-        overrides=session.overrides if effect.overrides is None else dict(effect.overrides),
-        tag=session.tag if effect.tag is None else effect.tag,
-    )
-
-
-def _move_tip(kept: _Kept, effect: MoveTip) -> bool:
-    if effect.expected not in (None, kept.session.tip):
-        return False
-    kept.session = replace(kept.session, tip=effect.to)
-    return True
-
-
-def _append(kept: _Kept, messages: Sequence[StoredMessage]) -> None:
-    for message in messages:
-        old = kept.messages.get(message.tip)
-        if old is None and (message.parent == ROOT or message.parent in kept.messages):
-            kept.messages[message.tip] = message
-            kept.parents.add(message.parent)
-            turns = kept.session.turns + (message.role == "user")
-            kept.session = replace(kept.session, messages=kept.session.messages + 1, turns=turns)
-        elif old is not None and old.partial and not message.partial:
-            kept.messages[message.tip] = replace(message, parent=old.parent)
-
-
-def _count(kept: _Kept, use: CountUse) -> None:
-    session = kept.session
-    kept.session = replace(
-        session,
-        requests=session.requests + use.requests,
-        tokens_in=session.tokens_in + use.tokens_in,
-        tokens_sent=session.tokens_sent + use.tokens_sent,
-        compactions=session.compactions + use.compactions,
-        spent=session.spent + use.spent,
-    )
-
-
-def _forget(kept: _Kept, effect: Forget) -> None:
-    kept.session = replace(kept.session, forgotten=kept.session.forgotten | {effect.tip})
-    message = kept.messages.get(effect.tip)
-    if message is None:
-        return
-    if effect.erase:
-        kept.messages[effect.tip] = replace(message, raw=b"", partial=False)
-    after = descendants(((m.tip, m.parent) for m in kept.messages.values()), effect.tip)
-    apart = (kept.messages.keys() | {ROOT}) - after
-    kept.checkpoints = {at: one for at, one in kept.checkpoints.items() if at[0] in apart}
-    kept.summaries = {tip: one for tip, one in kept.summaries.items() if tip in apart}

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ctxproxy.core.effects import Effect, Forget
 from ctxproxy.core.messages import Tip
-from ctxproxy.core.records import Checkpoint, Located, Page, Pin, Session, SessionKey, StoredMessage, Summary, Totals, WindowBelief
+from ctxproxy.core.records import Checkpoint, Located, LogPage, Page, Pin, Session, SessionKey, StoredMessage, Summary, Totals, WindowBelief
 from ctxproxy.store.pages import Place, cursor_of, page_size, place_of
 from ctxproxy.store.queries import named_queries
 from ctxproxy.store.rows import (
@@ -89,6 +89,11 @@ class SqliteStore:
         if len(rows) < LONG_HISTORY:
             return _messages(rows)
         return await asyncio.to_thread(_messages, rows)
+
+    async def log(self, key: SessionKey, after: int, limit: int) -> LogPage:
+        rows = await self._rows("log", **key_values(key), after=after, limit=limit + 1)
+        found = tuple(message_of(row) for row in rows[:limit])
+        return LogPage(found, rows[limit - 1][-1] if len(rows) > limit else None)
 
     async def leaves(self, key: SessionKey) -> list[Tip]:
         return [row[0] for row in await self._rows("leaves", **key_values(key))]

@@ -203,6 +203,77 @@ def test_a_view_without_a_new_decision_says_so(proxy: FakeProxy, capsys: pytest.
     assert out.splitlines()[-1] == "Nothing is left out."
 
 
+WHY = {
+    "session": "ab12cd34:talk",
+    "text": "code",
+    "searched": 40,
+    "in_prompt": [],
+    "pins": [2],
+    "pin": {"method": "POST", "path": "sessions/ab12cd34%3Atalk/pins", "body": {"text": "The \ud800 code."}},
+    "data": [
+        {
+            "tip": "ab" * 16,
+            "role": "user",
+            "time": 10.0,
+            "turn": 3,
+            "branch": "cd" * 16,
+            "branches": 2,
+            "place": "content",
+            "excerpt": "… the code …",
+            "sentence": "The \ud800 code.",
+            "state": "summarized",
+            "stage": "summarize",
+            "why": "summarized by summarize: summary",
+            "left": None,
+            "steps": [
+                {"time": 20.0, "turn": 9, "tip": "ef" * 16, "state": "compacted", "stage": "s", "why": "shortened by s"},
+                {"time": None, "turn": None, "tip": None, "state": "summarized", "stage": "summarize", "why": "summarized by summarize: summary"},
+            ],
+            "stands_in": {"at": 1, "kind": "frame", "holds": False, "excerpt": "They spoke."},
+            "marker": "ab" * 8,
+        }
+    ],
+    "left_off": 3,
+    "next_cursor": None,
+}
+
+
+def test_where_a_phrase_went_is_told_in_words(proxy: FakeProxy, capsys: pytest.CaptureFixture[str]) -> None:
+    proxy.answer("sessions/talk/why", WHY)
+    assert main(["why", "talk", "code"]) == 0
+    said = capsys.readouterr().out
+    for line in (
+        "'code' stands in 4 of the 40 messages of ab12cd34:talk",
+        "the next request does not carry it",
+        "pinned: 2",
+        "   now summarized: summarized by summarize: summary",
+        "   with the next request: summarized by summarize: summary",
+        "   in its place: frame at #1, without the phrase: They spoke.",
+        f"   original: /ctxproxy/api/expand/{'ab' * 8} (tip {'ab' * 16})",
+        "3 more are not told of",
+        "to have it back: POST /ctxproxy/api/sessions/ab12cd34%3Atalk/pins",
+        '{"text": "The \\ud800 code."}',
+    ):
+        assert line in said.splitlines()
+    assert "turn 3" in said
+    assert "on 2 branches" in said
+    assert "with turn 9: shortened by s" in said
+
+
+def test_what_is_sent_and_what_nothing_stands_for_is_told(proxy: FakeProxy, capsys: pytest.CaptureFixture[str]) -> None:
+    one = {**WHY["data"][0], "branches": 1, "steps": [], "stands_in": None}  # type: ignore[index]
+    data = [{**one, "state": "sent", "why": "recent"}, {**one, "state": "dropped"}]
+    proxy.answer("sessions/talk/why", {**WHY, "data": data, "in_prompt": [0, 4], "pins": [], "pin": None, "left_off": 0})
+    assert main(["why", "talk", "the", "code"]) == 0
+    said = capsys.readouterr().out
+    assert "the next request carries it, at #0, #4" in said
+    assert said.count("nothing stands in its place") == 1
+    assert not {"branches", "pinned", "back", "not told"} & set(said.split())
+    assert main(["why", "talk", "code", "--json", "--limit", "9"]) == 0
+    assert json.loads(capsys.readouterr().out)["in_prompt"] == [0, 4]
+    assert [asked[2] for asked in proxy.asked] == [{"text": ["the code"]}, {"text": ["code"], "limit": ["9"]}]
+
+
 def test_an_export_is_one_message_a_line_and_loses_nothing(proxy: FakeProxy, capsys: pytest.CaptureFixture[str]) -> None:
     proxy.answer("sessions/talk/messages", {"data": [{"tip": "1", "message": MESSAGES[0]}, {"tip": "2", "message": MESSAGES[1]}], "next_cursor": "n"})
     proxy.answer("sessions/talk/messages", {"data": [{"tip": "3", "message": MESSAGES[2]}], "next_cursor": None}, cursor="n")

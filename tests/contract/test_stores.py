@@ -22,7 +22,7 @@ from ctxproxy.core.effects import (
     PutSummary,
     PutWindow,
 )
-from ctxproxy.core.records import Pin, Session, SessionKey, Spent, StoredMessage, Totals, WindowBelief
+from ctxproxy.core.records import LogPage, Pin, Session, SessionKey, Spent, StoredMessage, Totals, WindowBelief
 from ctxproxy.errors import BadRequest, StoreUnavailable
 from ctxproxy.ports import Store
 from ctxproxy.store import MemoryStore
@@ -37,6 +37,7 @@ async def test_a_new_store_holds_nothing(stores: Handles) -> None:
     assert await read.session(KEY) is None
     assert await read.known(KEY, [message("a").tip]) == 0
     assert await read.history(KEY, message("a").tip) == []
+    assert await read.log(KEY, 0, 10) == LogPage(())
     assert await read.leaves(KEY) == []
     assert await read.all_checkpoints(KEY) == []
     assert await read.summaries(KEY, None) == []
@@ -99,6 +100,22 @@ async def test_history_is_the_chain_from_the_root_to_the_tip(stores: Handles) ->
     assert await stores.read.history(KEY, "") == []
     assert await stores.read.history(KEY, "no tip \ud83c") == []
     assert await stores.read.history(OTHER, trunk[-1].tip) == []
+
+
+async def test_the_log_comes_page_by_page_in_the_order_of_writing_with_every_branch(stores: Handles) -> None:
+    trunk, fork = chain("a", "b", "c"), chain("x", "y", parent=message("a").tip)
+    await stores.write.apply([*begun(KEY, trunk), AppendMessages(KEY, tuple(fork)), *begun(OTHER, chain("o"))])
+    await stores.write.apply([AppendMessages(KEY, tuple(chain("d", parent=trunk[-1].tip))), Forget(KEY, trunk[1].tip, erase=True)])
+    written = [trunk[0], replace(trunk[1], raw=b""), trunk[2], *fork, *chain("d", parent=trunk[-1].tip)]
+    for size in (1, 2, 3, 6, 7):
+        found: list[StoredMessage] = []
+        after: int | None = 0
+        while after is not None:
+            page = await stores.read.log(KEY, after, size)
+            assert len(page.messages) <= size
+            found += page.messages
+            after = page.following
+        assert found == written
 
 
 async def test_a_long_history_comes_back_whole(stores: Handles) -> None:
@@ -461,7 +478,7 @@ async def _all_of(store: Store) -> list[object]:
     seen: list[object] = [await store.windows(), await store.totals(), await store.sessions(10, None, "")]
     for key in (KEY, OTHER):
         seen += [await store.session(key), await store.leaves(key), await store.all_checkpoints(key), await store.summaries(key, None)]
-        seen += [await store.pins(key), await store.known(key, [one.tip for one in TREE[:4]])]
+        seen += [(await store.log(key, 0, 100)).messages, await store.pins(key), await store.known(key, [one.tip for one in TREE[:4]])]
         seen += [await store.history(key, one.tip) for one in TREE]
     return seen
 

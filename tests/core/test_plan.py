@@ -233,6 +233,50 @@ def test_where_the_frame_of_a_pin_costs_more_than_was_gained_nothing_is_done() -
     assert not step.plan.changed
 
 
+def pinned_later(pin: str) -> tuple[Chain, list[Message], Step]:
+    """A conversation that was compacted, then a text of its removed part is pinned, then the next request."""
+    history = [user("start"), assistant("ok"), user("Ticket ABC-77 counts." + " words" * 300), *talk(30)[1:]]
+    chain = Chain(Policy(pipeline=({"stage": "drop_oldest"},)))
+    assert "ABC-77" not in str([text_of(message) for message in chain.ask(history, 1000).plan.messages])
+    chain.pins = [pin]
+    history = [*history, *NEXT]
+    return chain, history, chain.ask(history, 1000)
+
+
+def test_a_text_that_is_pinned_after_it_left_comes_back_with_the_next_request_and_stays_where_it_is() -> None:
+    chain, history, step = pinned_later("Ticket ABC-77 counts.")
+    assert step.plan.actions == (("pins", 1),)
+    assert "Ticket ABC-77 counts." in text_of(step.plan.messages[0])
+    assert step.plan.transcript.tokens == chain.steps[0].plan.transcript.tokens + sum(map(count, NEXT)) - step.plan.saved[0][1]
+    assert chain.ask(history, 1000).plan.actions == ()
+    again = chain.ask([*history, *NEXT], 1000)
+    assert (again.plan.actions, again.sent[: len(step.sent)]) == ((), step.sent)
+
+
+def test_a_pin_for_which_others_have_to_go_makes_them_go() -> None:
+    _, _, step = pinned_later("ABC-77 " * 200)
+    assert step.plan.actions == (("drop_oldest", 5),)
+    assert step.plan.transcript.entries[0].stage == "pins"
+    assert step.plan.fits
+
+
+def test_a_pin_for_which_there_is_no_room_changes_nothing() -> None:
+    chain, _, step = pinned_later("ABC-77 " * 600)
+    assert step.plan.actions == ()
+    assert step.sent == [*chain.steps[0].sent, *(message.raw for message in NEXT)]
+
+
+def test_a_pin_for_which_no_stage_can_make_room_changes_nothing() -> None:
+    history = [user("q"), call("c"), result("c", "row of a table\n" * 200), *talk(8)]
+    chain = Chain(Policy(pipeline=({"stage": "truncate_tool_results", "max_chars": 200},)))
+    limit = tokens(history) - 100
+    before = chain.ask(history, limit)
+    chain.pins = ["what nobody can make room for " * (3 * (limit - before.plan.transcript.tokens) // 20)]
+    step = chain.ask([*history, *NEXT], limit)
+    assert (before.plan.actions, step.plan.actions) == ((("truncate_tool_results", 1),), ())
+    assert step.sent == [*before.sent, *(message.raw for message in NEXT)]
+
+
 def test_pinned_messages_are_sent_as_they_are() -> None:
     pinned = user("x " * 500, Directives(pin=True))
     step = Chain(Policy()).ask([user("a"), assistant("b"), pinned, *talk(30)[1:]], 1000)

@@ -28,6 +28,7 @@ CALLS = [
     ("GET", "sessions/s/memory"),
     ("GET", "users/u/memory"),
     ("GET", "sessions/s/view"),
+    ("GET", "sessions/s/why?text=x"),
     ("POST", "sessions/s/manage"),
     ("POST", "sessions/s/fork"),
     ("POST", "sessions/s/pins"),

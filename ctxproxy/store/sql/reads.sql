@@ -49,6 +49,18 @@ WITH RECURSIVE
     )
 SELECT c.tip, c.parent, b.raw, c.role, c.tokens, c.created, c.partial FROM chain c LEFT JOIN bodies b ON b.id = c.body;
 
+-- In the order of writing; leaves and the others apart, so that both come in the order of an index and nothing is sorted.
+-- name: log
+WITH here(session) AS MATERIALIZED (SELECT id FROM sessions WHERE name = :name AND tenant = :tenant)
+SELECT c.tip, c.parent, b.raw, c.role, c.tokens, c.created, c.partial, c.id FROM (
+    SELECT m.tip, m.parent, m.body, m.role, m.tokens, m.created, m.partial, m.id FROM messages m
+    WHERE m.session = (SELECT session FROM here) AND m.leaf = 0 AND m.id > :after
+    UNION ALL
+    SELECT m.tip, m.parent, m.body, m.role, m.tokens, m.created, m.partial, m.id FROM messages m
+    WHERE m.session = (SELECT session FROM here) AND m.leaf = 1 AND m.id > :after
+    ORDER BY 8 LIMIT :limit
+) c LEFT JOIN bodies b ON b.id = c.body ORDER BY c.id;
+
 -- name: leaves
 SELECT m.tip FROM messages m
 WHERE m.session = (SELECT id FROM sessions WHERE name = :name AND tenant = :tenant) AND m.leaf = 1

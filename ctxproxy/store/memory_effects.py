@@ -1,0 +1,120 @@
+"""What each effect does to what is kept of a session in dictionaries."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias, assert_never
+
+from ctxproxy.core.effects import AppendMessages, Choose, CountUse, DropPin, Forget, MoveTip, PutCheckpoint, PutPin, PutSummary
+from ctxproxy.core.messages import ROOT, Tip
+from ctxproxy.core.records import Checkpoint, Pin, Session, StoredMessage, Summary
+from ctxproxy.store.lineage import descendants
+from ctxproxy.store.pages import Place
+
+
+@dataclass(slots=True)
+class Kept:
+    """All that is kept of one session; dicts stand in the order of writing."""
+
+    serial: int
+    session: Session
+    messages: dict[Tip, StoredMessage] = field(default_factory=dict)
+    parents: set[Tip] = field(default_factory=set)
+    checkpoints: dict[tuple[Tip, str], Checkpoint] = field(default_factory=dict)
+    summaries: dict[Tip, Summary] = field(default_factory=dict)
+    pins: dict[int, Pin] = field(default_factory=dict)
+
+    def copy(self) -> Kept:
+        kept = (self.messages.copy(), self.parents.copy(), self.checkpoints.copy(), self.summaries.copy(), self.pins.copy())
+        return Kept(self.serial, self.session, *kept)
+
+    @property
+    def place(self) -> Place:
+        return Place(self.session.last_used, self.serial)
+
+
+Change: TypeAlias = Choose | AppendMessages | MoveTip | CountUse | PutCheckpoint | PutSummary | PutPin | DropPin | Forget
+
+
+def change(kept: Kept, effect: Change) -> bool:
+    """Carry an effect out; False if a tip was not moved."""
+    match effect:
+        case MoveTip():
+            return _move_tip(kept, effect)
+        case Choose():
+            kept.session = _chosen(kept.session, effect)
+        case AppendMessages():
+            _append(kept, effect.messages)
+        case CountUse():
+            _count(kept, effect)
+        case PutCheckpoint(checkpoint=checkpoint):
+            kept.checkpoints.pop((checkpoint.tip, checkpoint.variant), None)
+            kept.checkpoints[checkpoint.tip, checkpoint.variant] = checkpoint
+        case PutSummary(summary=summary):
+            old = kept.summaries.get(summary.tip)
+            if old is None or old.kind != "llm" or summary.kind == "llm":
+                kept.summaries[summary.tip] = summary
+        case PutPin(pin=pin):
+            kept.pins[pin.number] = pin
+        case DropPin(number=number):
+            kept.pins.pop(number, None)
+        case Forget():
+            _forget(kept, effect)
+        case _:
+            assert_never(effect)
+    return True
+
+
+def _chosen(session: Session, effect: Choose) -> Session:
+    return replace(
+        session,
+        kept=session.kept if effect.kept is None else effect.kept,
+        cleared=session.cleared if effect.cleared is None else effect.cleared,
+        overrides=session.overrides if effect.overrides is None else dict(effect.overrides),
+        tag=session.tag if effect.tag is None else effect.tag,
+    )
+
+
+def _move_tip(kept: Kept, effect: MoveTip) -> bool:
+    if effect.expected not in (None, kept.session.tip):
+        return False
+    kept.session = replace(kept.session, tip=effect.to)
+    return True
+
+
+def _append(kept: Kept, messages: Sequence[StoredMessage]) -> None:
+    for message in messages:
+        old = kept.messages.get(message.tip)
+        if old is None and (message.parent == ROOT or message.parent in kept.messages):
+            kept.messages[message.tip] = message
+            kept.parents.add(message.parent)
+            turns = kept.session.turns + (message.role == "user")
+            kept.session = replace(kept.session, messages=kept.session.messages + 1, turns=turns)
+        elif old is not None and old.partial and not message.partial:
+            kept.messages[message.tip] = replace(message, parent=old.parent)
+
+
+def _count(kept: Kept, use: CountUse) -> None:
+    session = kept.session
+    kept.session = replace(
+        session,
+        requests=session.requests + use.requests,
+        tokens_in=session.tokens_in + use.tokens_in,
+        tokens_sent=session.tokens_sent + use.tokens_sent,
+        compactions=session.compactions + use.compactions,
+        spent=session.spent + use.spent,
+    )
+
+
+def _forget(kept: Kept, effect: Forget) -> None:
+    kept.session = replace(kept.session, forgotten=kept.session.forgotten | {effect.tip})
+    message = kept.messages.get(effect.tip)
+    if message is None:
+        return
+    if effect.erase:
+        kept.messages[effect.tip] = replace(message, raw=b"", partial=False)
+    after = descendants(((m.tip, m.parent) for m in kept.messages.values()), effect.tip)
+    apart = (kept.messages.keys() | {ROOT}) - after
+    kept.checkpoints = {at: one for at, one in kept.checkpoints.items() if at[0] in apart}
+    kept.summaries = {tip: one for tip, one in kept.summaries.items() if tip in apart}
