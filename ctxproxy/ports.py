@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from ctxproxy.core.effects import Effect
+from ctxproxy.core.carryover import Digest, Preload, Restore
+from ctxproxy.core.effects import Effect, OpenSession
 from ctxproxy.core.messages import Tip
 from ctxproxy.core.records import Checkpoint, Located, LogPage, Owned, Page, Pin, Session, SessionKey, StoredMessage, Summary, Totals, WindowBelief
 
@@ -81,9 +82,38 @@ class Retention(Protocol):
         ...
 
 
+class Carryover(Protocol):
+    """Keeps what passes from one session to the next, and where a session goes on after a restart. All of it goes with its session."""
+
+    async def digest(self, key: SessionKey) -> Digest | None: ...
+
+    async def put_digest(self, key: SessionKey, digest: Digest) -> None:
+        """One that is there is replaced; nothing happens without the session."""
+        ...
+
+    async def preload(self, key: SessionKey) -> Preload | None: ...
+
+    async def begin(self, opened: OpenSession, preload: Preload, sources: Collection[SessionKey]) -> Preload | None:
+        """Make the session and give it a preload, unless one of the sessions that this tells of is gone; the one that it has then.
+
+        The first one stands; it goes with any of its sources, and when something is forgotten there.
+        """
+        ...
+
+    async def drop_preload(self, key: SessionKey) -> None: ...
+
+    async def restore(self, key: SessionKey) -> Restore | None: ...
+
+    async def put_restore(self, key: SessionKey, restore: Restore) -> None:
+        """One that is there is replaced; nothing happens without the session."""
+        ...
+
+
 class Store(Protocol):
     """Keeps sessions. Every method raises StoreUnavailable if the store does not answer."""
 
+    @property
+    def carryover(self) -> Carryover: ...
     @property
     def retention(self) -> Retention: ...
 

@@ -65,11 +65,34 @@ WORDINGS: dict[Language, Wording] = {
         steps="【背景：此请求的先前步骤见上方摘要】",
     ),
 }
+
+
+class MemoryWording(NamedTuple):
+    """The fixed texts around what is remembered of earlier sessions."""
+
+    title: str
+    sessions: str
+    pieces: str
+
+
+MEMORY: dict[Language, MemoryWording] = {
+    "en": MemoryWording(
+        title="[Background: remembered from earlier conversations with this user, not a new request]",
+        sessions="Earlier conversations, the newest first:",
+        pieces="Passages that were often looked for, word for word:",
+    ),
+    "zh": MemoryWording(
+        title="【背景：与该用户此前各次对话的记忆，并非新的请求】",
+        sessions="此前的对话（由新到旧）：",
+        pieces="经常被查找的原文片段：",
+    ),
+}
 CUT: dict[Language, str] = {language: wording.cut for language, wording in PROMPT_WORDINGS.items()}
 CARRIED_CHARS = 160
 """Of arguments and results of a group that carries a frame."""
 BETWEEN_VALUES = "; "
 TITLES = tuple(wording.title for wording in WORDINGS.values())
+OUR_TITLES = (*TITLES, *(wording.title for wording in MEMORY.values()))
 FILLERS = frozenset(text for language, w in WORDINGS.items() for text in (w.acknowledgement, w.steps, markers.acknowledgement(language)))
 """Words of ours that hold nothing."""
 
@@ -133,7 +156,7 @@ def _short_result(message: Message, language: Language) -> Message:
 
 def is_frame(message: Message) -> bool:
     """Whether a message is one of our frames: never to be taken for the user's words, never summarized as if it were."""
-    return text_of(message).startswith(TITLES)
+    return text_of(message).startswith(OUR_TITLES)
 
 
 def is_filler(message: Message) -> bool:
@@ -180,4 +203,4 @@ def _items(lines: list[str]) -> list[str]:
 
 def without_frames(text: str) -> str:
     """A text without our own titles: a model that was shown one may give it back, and then they would pile up."""
-    return "\n".join(line for line in text.strip().splitlines() if line.strip() not in TITLES).strip()
+    return "\n".join(line for line in text.strip().splitlines() if line.strip() not in OUR_TITLES).strip()

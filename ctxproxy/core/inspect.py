@@ -18,6 +18,7 @@ def plan_report(s: Situation, plan: Plan) -> dict[str, object]:
     The tokens of `history` after the plan and those of the inserted entries are together the history part of what is sent.
     """
     leading = [leading_entry(message, s.count(message)) for message in s.leading]
+    leading += [preload_entry(message, s.count(message)) for message in s.preload]
     entries = [view_entry(entry, why) for entry, why in zip(plan.transcript.entries, whys(s, plan), strict=True)]
     return {
         "changed": plan.changed,
@@ -79,6 +80,12 @@ def leading_entry(message: Message, tokens: int) -> dict[str, object]:
         "stage": None,
         "why": "leading system message: always sent as it is",
     }
+
+
+def preload_entry(message: Message, tokens: int) -> dict[str, object]:
+    """A message that the session began with."""
+    why = "remembered of this user's earlier sessions: made at the session's first request, the same ever since"
+    return {**leading_entry(message, tokens), "origin": "inserted", "stage": "preload", "why": why}
 
 
 def budget_report(plan: Plan) -> Mapping[str, int]:

@@ -19,6 +19,7 @@ from ctxproxy.core.pairing import repair
 from ctxproxy.core.pins import STAGE as PINS
 from ctxproxy.core.pins import missing_pins, pins_tokens, with_pins
 from ctxproxy.core.pipeline import Outcome, is_due, run
+from ctxproxy.core.preloads import lighter
 from ctxproxy.core.presets import in_order, is_patient, stages_of
 from ctxproxy.core.records import Checkpoint
 from ctxproxy.core.situation import Situation, base_transcript, context_of, gone_tips
@@ -116,12 +117,14 @@ def _over_turns(s: Situation, transcript: Transcript, stages: Sequence[Stage]) -
 
 
 def _as_is(s: Situation, base: Transcript, current: Transcript) -> Plan:
-    changed = current is not base or not gone_tips(s).isdisjoint(s.reconciled.tips)
+    changed = current is not base or bool(s.preload) or not gone_tips(s).isdisjoint(s.reconciled.tips)
     return Plan(current, _array(s, current, changed=changed), changed, _size(s, base.tokens), _size(s, current.tokens), s.budget)
 
 
 def _array(s: Situation, transcript: Transcript, *, changed: bool) -> tuple[Message, ...]:
-    messages = (*s.leading, *(entry.message for entry in transcript.entries))
+    opened_by_us = transcript.entries[:1] and transcript.entries[0].message.role == "assistant"
+    preload = s.preload[:1] if opened_by_us else s.preload  # an answer follows it already
+    messages = (*s.leading, *preload, *(entry.message for entry in transcript.entries))
     return tuple(repair(messages)) if changed else messages
 
 
@@ -234,6 +237,7 @@ def decided(s: Situation, base: Transcript, outcome: Outcome, marks: tuple[tuple
 
 def observed(s: Situation, planned: Plan) -> Plan:
     """What is sent where plans are only watched: the whole history as it is, with the actions that would have been taken."""
+    s = lighter(s, 0)
     base = base_transcript(s)
     return replace(_as_is(s, base, base), actions=planned.actions, saved=planned.saved, failed=planned.failed)
 

@@ -28,7 +28,7 @@ class Situation:
     counts: tuple[int, ...]
     """One per message of the history."""
     budget: Budget
-    """Its fixed part holds the leading messages, tools and response format."""
+    """Its fixed part holds the leading messages, the preload, tools and response format."""
     policy: Policy
     variant: str
     count: CountMessage
@@ -43,6 +43,8 @@ class Situation:
     summarizer: Literal["llm", "extractive", "off"] = "llm"
     summary_max_tokens: int = 1024
     memo: Memo = no_memo
+    preload: tuple[Message, ...] = ()
+    """What the session began with of its user's earlier ones: stands behind the leading messages, and no stage touches it."""
     idle_s: float = 0.0
     """Since the session's request before this one."""
 

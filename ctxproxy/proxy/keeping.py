@@ -18,6 +18,7 @@ from ctxproxy.core.settle import Ending, settle
 from ctxproxy.core.spending import spent_on
 from ctxproxy.errors import CtxproxyError, StoreUnavailable
 from ctxproxy.proxy.attempt import Refused, Stream, Whole
+from ctxproxy.proxy.preloading import carry_over
 from ctxproxy.proxy.prepare import Prepared, stored_message
 from ctxproxy.proxy.rescue import Got
 from ctxproxy.proxy.state import State
@@ -78,6 +79,7 @@ class Keeping:
         await self._learn(reply)
         self._summarize_ahead()
         self._note()
+        self._carry_over()
 
     @property
     def _name(self) -> str:
@@ -132,6 +134,15 @@ class Keeping:
         caller = self._prepared.caller
         if caller.key is not None and not isinstance(self._got.result, Refused):
             self._state.notes.begin(self._settings, caller.key, self._user, self._got.situation, self._got.plan)
+
+    def _carry_over(self) -> None:
+        """What later sessions of the user will begin with, and what this one began with, where that had to go after an overflow."""
+        key, state = self._prepared.caller.key, self._state
+        if key is None or not self._user:
+            return
+        dropped = self._prepared.situation.preload and not self._got.situation.preload
+        wanted = self._settings.memory.preload.sessions > 0
+        state.tasks.start(carry_over(state, key, self._got.situation.count_text, digest=wanted, drop=bool(dropped)), "carry over")
 
     @property
     def _user(self) -> str:

@@ -15,6 +15,7 @@ from ctxproxy.core.checkpoints import variant_of
 from ctxproxy.core.effects import OpenSession
 from ctxproxy.core.messages import ROOT, Message, Tip, chain, leading_system, read
 from ctxproxy.core.policy import Policy
+from ctxproxy.core.preloads import fits_beside
 from ctxproxy.core.presets import acts_when_short
 from ctxproxy.core.records import Checkpoint, Session, SessionKey, StoredMessage, Summary, WindowBelief
 from ctxproxy.core.sessions import Joined, Reconciled, answers_open_calls, frame_of, join_full, join_thin, may_be_thin
@@ -25,6 +26,7 @@ from ctxproxy.core.windows import rule_for
 from ctxproxy.core.wire import ChatRequest, from_log
 from ctxproxy.ports import Tokenizer
 from ctxproxy.proxy.identify import Caller, target_for
+from ctxproxy.proxy.preloading import Opening, preload_for, stored_preload
 from ctxproxy.proxy.retention import awake
 from ctxproxy.proxy.state import State
 
@@ -41,6 +43,7 @@ class Ask:
     fixed_tokens: int
     """Tools and response format."""
     session: Session | None = None
+    preload: tuple[Message, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,10 +102,12 @@ async def prepare(state: State, settings: Settings, chat: ChatRequest, caller: C
     tokenizer = await tokenizer_for(state, settings, chat.model)
     belief = state.windows.belief(caller.target.origin, chat.model, settings.models)
     decisions = await decisions_for(state, caller.key, reconciled.tips)
-    if bare is None and reconciled.joined is not Joined.THIN and _surely_as_it_came(chat, caller.policy, belief, session, decisions):
+    prompt_tokens = budget(caller.policy, belief.window, chat.max_output, 0).prompt_tokens
+    preload = await preload_for(state, settings, session, Opening(caller, reconciled.history, prompt_tokens, tokenizer.count, bare is not None))
+    if bare is None and not preload and reconciled.joined is not Joined.THIN and _surely_as_it_came(chat, caller.policy, belief, session, decisions):
         when_sure()
     fixed = await state.counts.fixed(chat.tools, chat.functions, chat.response_format, tokenizer)
-    ask = Ask(chat.model, caller.target.origin, caller.policy, leading, chat.max_output, fixed, session)
+    ask = Ask(chat.model, caller.target.origin, caller.policy, leading, chat.max_output, fixed, session, preload)
     situation = await situation_for(state, settings, ask, reconciled, decisions)
     return Prepared(chat, caller, session, frame, belief, fixed, tokenizer, _factor(state, settings, ask), situation, bare)
 
@@ -138,7 +143,7 @@ async def stored_situation(state: State, settings: Settings, session: Session, t
     leading = tuple(read(raw) for raw in session.system)
     policy = policy_for(settings, session.profile or None, session.model, session.key)
     origin = target_for(settings, session.model).origin
-    ask = Ask(session.model, origin, policy, leading, None, session.fixed_tokens, session)
+    ask = Ask(session.model, origin, policy, leading, None, session.fixed_tokens, session, await stored_preload(state, session))
     return await situation_for(state, settings, ask, reconciled, await decisions_for(state, session.key, reconciled.tips))
 
 
@@ -150,11 +155,14 @@ async def situation_for(state: State, settings: Settings, ask: Ask, reconciled: 
     factor = _factor(state, settings, ask)
     count = state.counts.counter(tokenizer, ask.model, factor)
     fixed = math.ceil(ask.fixed_tokens * factor) + sum(map(count, ask.leading))
+    prompt_tokens = budget(ask.policy, belief.window, ask.max_output, fixed).prompt_tokens
+    preload = ask.preload if fits_beside(sum(map(count, ask.preload)), prompt_tokens) else ()
     return Situation(
         leading=ask.leading,
+        preload=preload,
         reconciled=reconciled,
         counts=tuple(map(count, reconciled.history)),
-        budget=budget(ask.policy, belief.window, ask.max_output, fixed),
+        budget=budget(ask.policy, belief.window, ask.max_output, fixed + sum(map(count, preload))),
         policy=ask.policy,
         variant=variant_of(ask.model, ask.policy),
         count=count,

@@ -16,6 +16,7 @@ from ctxproxy.core import ladder, wire
 from ctxproxy.core.budget import tightened
 from ctxproxy.core.ladder import Attempt, ClampOutput, Clear, GiveUp, Replan, ShortenLastUser, SummarizeAndTrim
 from ctxproxy.core.plan import Plan, observed, plan
+from ctxproxy.core.preloads import lighter
 from ctxproxy.core.rescue_plans import cleared, replanned, shortened, trimmed
 from ctxproxy.core.situation import Situation
 from ctxproxy.core.steps import at_limit, stopped
@@ -99,6 +100,8 @@ class Rescue:
         """What to send, with the summary it wants where that is to be waited for."""
         situation, planned = await self._decided(self._prepared.situation, plan, wait=not self._settings.summarizer.background)
         self._watch_steps(situation)
+        if self._prepared.session is None and situation.preload:
+            self._marks.append(("preload", 1))
         if situation.policy.observe and planned.changed:
             self._marks.append(("observed", 1))
             planned = observed(situation, planned)
@@ -197,14 +200,18 @@ class Rescue:
         recovery, background = self._settings.recovery, self._settings.summarizer.background
         match rung:
             case Replan(budget_tokens=tokens):
+                situation = lighter(situation, tokens)
                 budget = tightened(situation.budget, tokens)
                 return await self._decided(situation, lambda s: replanned(s, budget), wait=not background and not self._ladder.summarizer_failed)
             case SummarizeAndTrim(budget_tokens=tokens, may_wait=may_wait):
+                situation = lighter(situation, tokens)
                 budget = tightened(situation.budget, tokens)
                 return await self._decided(situation, lambda s: trimmed(s, budget, recovery), wait=may_wait)
             case Clear():
+                situation = lighter(situation, 0)
                 return situation, cleared(situation)
             case ShortenLastUser(budget_tokens=tokens):
+                situation = lighter(situation, 0)
                 return situation, shortened(situation, tightened(situation.budget, tokens))
 
     async def _decided(self, situation: Situation, decide: Decide, *, wait: bool) -> tuple[Situation, Plan]:

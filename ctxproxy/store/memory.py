@@ -8,6 +8,7 @@ from itertools import islice
 
 from ctxproxy.core.effects import (
     Effect,
+    Forget,
     MoveTip,
     OpenSession,
     PutWindow,
@@ -28,6 +29,7 @@ from ctxproxy.core.records import (
     WindowBelief,
 )
 from ctxproxy.errors import StoreUnavailable
+from ctxproxy.store.memory_carryover import MemoryCarryover
 from ctxproxy.store.memory_effects import Kept, change
 from ctxproxy.store.memory_retention import MemoryRetention
 from ctxproxy.store.pages import cursor_of, page_size, place_of
@@ -41,6 +43,7 @@ class MemoryStore:
         self._windows: dict[tuple[str, str], WindowBelief] = {}
         self._serial = 0
         self._closed = False
+        self.carryover = MemoryCarryover(lambda key: kept.carryover if (kept := self._of(key)) else None, self._open)
         self.retention = MemoryRetention(lambda: [kept.session for kept in self._everyone() if not kept.pins], self.erase)
 
     async def session(self, key: SessionKey) -> Session | None:
@@ -137,7 +140,7 @@ class MemoryStore:
         return all(outcomes)
 
     async def erase(self, key: SessionKey) -> bool:
-        self._check_open()
+        self._told_of(key)
         return self._kept.pop(key, None) is not None
 
     async def ping(self) -> None:
@@ -149,6 +152,11 @@ class MemoryStore:
     def _check_open(self) -> None:
         if self._closed:
             raise StoreUnavailable("the store is closed")
+
+    def _told_of(self, key: SessionKey) -> None:
+        """Nothing tells of a session any more in which something is erased."""
+        for kept in self._everyone():
+            kept.carryover.forget(key)
 
     def _everyone(self) -> list[Kept]:
         self._check_open()
@@ -176,6 +184,8 @@ class MemoryStore:
         elif isinstance(effect, PutWindow):
             self._windows[effect.belief.upstream, effect.belief.model] = effect.belief
         elif kept := self._kept.get(effect.key):
+            if isinstance(effect, Forget):
+                self._told_of(effect.key)
             return change(kept, effect)
         else:  # erased in the meantime: nothing may bring it back in parts
             return not isinstance(effect, MoveTip)

@@ -10,6 +10,7 @@ from ctxproxy.core.effects import AppendMessages, Choose, CountUse, DropPin, For
 from ctxproxy.core.messages import ROOT, Tip
 from ctxproxy.core.records import Checkpoint, Pin, Session, StoredMessage, Summary
 from ctxproxy.store.lineage import descendants
+from ctxproxy.store.memory_carryover import KeptCarryover
 from ctxproxy.store.pages import Place
 
 
@@ -24,10 +25,11 @@ class Kept:
     checkpoints: dict[tuple[Tip, str], Checkpoint] = field(default_factory=dict)
     summaries: dict[Tip, Summary] = field(default_factory=dict)
     pins: dict[int, Pin] = field(default_factory=dict)
+    carryover: KeptCarryover = field(default_factory=KeptCarryover)
 
     def copy(self) -> Kept:
         kept = (self.messages.copy(), self.parents.copy(), self.checkpoints.copy(), self.summaries.copy(), self.pins.copy())
-        return Kept(self.serial, self.session, *kept)
+        return Kept(self.serial, self.session, *kept, carryover=self.carryover.copy())
 
     @property
     def place(self) -> Place:
@@ -109,6 +111,7 @@ def _count(kept: Kept, use: CountUse) -> None:
 
 def _forget(kept: Kept, effect: Forget) -> None:
     kept.session = replace(kept.session, forgotten=kept.session.forgotten | {effect.tip})
+    kept.carryover.digest = None
     message = kept.messages.get(effect.tip)
     if message is None:
         return

@@ -30,6 +30,7 @@ from ctxproxy.store.rows import (
     totals_of,
     window_of,
 )
+from ctxproxy.store.sqlite_carryover import SqliteCarryover
 from ctxproxy.store.sqlite_file import OnDamage
 from ctxproxy.store.sqlite_readers import SqliteReaders
 from ctxproxy.store.sqlite_retention import SqliteRetention
@@ -49,6 +50,7 @@ class SqliteStore:
         self._writer = writer
         self._readers = readers
         self._queries = named_queries("reads.sql")
+        self.carryover = SqliteCarryover(writer, readers)
         self.retention = SqliteRetention(writer, readers)
 
     @classmethod

@@ -68,6 +68,7 @@ class EffectWriter:
         session = self._session_id(key)
         if session is None:
             return False
+        self._run("drop_preloads", session=session)
         self._run("drop_bodies", session=session)
         self._run("drop_session", session=session)
         self._run("note_erasure")
@@ -152,6 +153,8 @@ class EffectWriter:
 
     def _forget(self, session: int, effect: Forget) -> None:
         self._run("forget", session=session, tip=effect.tip)
+        self._run("drop_digest", session=session)
+        self._run("drop_preloads", session=session)
         message = self._message(session, effect.tip)
         if message is None:
             return

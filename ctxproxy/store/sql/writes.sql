@@ -103,6 +103,13 @@ DELETE FROM bodies
 WHERE id IN (SELECT body FROM messages WHERE session = :session)
     AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.body = bodies.id AND m.session <> :session);
 
+-- What other sessions began with that tells of this one.
+-- name: drop_preloads
+DELETE FROM preloads WHERE session IN (SELECT preload FROM preload_sources WHERE source = :session);
+
+-- name: drop_digest
+DELETE FROM digests WHERE session = :session;
+
 -- name: drop_session
 DELETE FROM sessions WHERE id = :session;
 
