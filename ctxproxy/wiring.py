@@ -25,6 +25,7 @@ from ctxproxy.ports import Tokenizer, Upstream
 from ctxproxy.proxy import logs
 from ctxproxy.proxy.app import add_forwarding, make_app
 from ctxproxy.proxy.counting import Counts, Identities, Readings
+from ctxproxy.proxy.erasing import Eraser
 from ctxproxy.proxy.health import Health
 from ctxproxy.proxy.memory_files import MemoryFiles
 from ctxproxy.proxy.metrics import Metrics
@@ -137,7 +138,7 @@ async def running_state(settings: Callable[[], Settings]) -> AsyncIterator[State
     secret = tenant_secret(Path(first.data_dir))
     store = await open_store(store_url(first), on_damage=_told_damage)
     upstreams, known, tasks, metrics = _Upstreams(settings), _Tokenizers(), Tasks(), Metrics()
-    desk = SummaryDesk(store, upstreams, metrics, tasks)
+    desk, files = SummaryDesk(store, upstreams, metrics, tasks), MemoryFiles(Path(first.data_dir))
     state = State(
         settings=settings,
         secret=secret,
@@ -154,7 +155,8 @@ async def running_state(settings: Callable[[], Settings]) -> AsyncIterator[State
         tasks=tasks,
         health=Health(time.time),
         metrics=metrics,
-        notes=Notes(MemoryFiles(Path(first.data_dir)), store, desk, metrics, tasks, time.time),
+        notes=Notes(files, store, desk, metrics, tasks, time.time),
+        eraser=Eraser(store, [files]),
     )
     await state.windows.load()
     await asyncio.to_thread(known.get, "", first)  # before the first request, which would wait for it; "" has both encodings

@@ -10,7 +10,7 @@ from ctxproxy.admin.find import body_of, name_in, number_in, session_of, text_in
 from ctxproxy.admin.memory import memory_routes
 from ctxproxy.admin.shown import checkpoint_shown, message_shown, session_shown, summary_shown, why_shown
 from ctxproxy.core import inspect, spending
-from ctxproxy.core.effects import AppendMessages, DropPin, Forget, MoveTip, OpenSession, PutCheckpoint, PutPin
+from ctxproxy.core.effects import AppendMessages, DropPin, MoveTip, OpenSession, PutCheckpoint, PutPin
 from ctxproxy.core.fates import fates
 from ctxproxy.core.messages import Tip, text_of
 from ctxproxy.core.plan import Plan, compacted_now, plan
@@ -124,17 +124,17 @@ class _Api:
 
     async def erase(self, request: web.Request) -> web.Response:
         session = await self._session(request)
-        await self._state.notes.files.erase([session.key])
-        await self._state.store.erase(session.key)
+        await self._state.eraser.session(session.key)
         return web.json_response({"id": session.key.id, "deleted": True})
 
     async def forget(self, request: web.Request) -> web.Response:
         session, tip = await self._session(request), request.match_info["tip"]
-        if not await self._state.store.history(session.key, tip):
+        rows = await self._state.store.history(session.key, tip)
+        if not rows:
             raise NotFound(f"session {session.key.id} has no message {tip!r}", param="tip")
         erase = request.query.get("erase", "").lower() == "true"
-        await self._state.store.apply([Forget(session.key, tip, erase)])
-        return web.json_response({"tip": tip, "deleted": True, "erased": erase})
+        pins = await self._state.eraser.message(session.key, rows[-1], erase=erase)
+        return web.json_response({"tip": tip, "deleted": True, "erased": erase, "pins_dropped": list(pins)})
 
     async def pin(self, request: web.Request) -> web.Response:
         session, body = await self._session(request), await body_of(request)

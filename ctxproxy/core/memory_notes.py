@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Collection
+from collections.abc import Callable
 from dataclasses import dataclass
 from urllib.parse import quote, unquote
 
@@ -90,12 +90,7 @@ def _read(session: str, tip: Tip, part: str) -> Note:
     return Note(session, tip, first.removeprefix("## "), rest.strip())
 
 
-def without_sessions(text: str, sessions: Collection[str]) -> str:
-    """A file without the sections of some sessions; "" where no section is left."""
-    left = [note for note in notes_in(text) if note.session not in sessions]
+def without(text: str, unwanted: Callable[[Note], bool]) -> str:
+    """A file without some sections; "" where no section is left."""
+    left = [note for note in notes_in(text) if not unwanted(note)]
     return MARKED.split(text, maxsplit=1)[0].rstrip("\n") + "\n" + "".join(map(rendered, left)) if left else ""
-
-
-def names_any(text: str, sessions: Collection[str]) -> bool:
-    """Whether a section of one of these sessions is in a file."""
-    return any(note.session in sessions for note in notes_in(text))

@@ -47,6 +47,8 @@ class Need:
     end: float = 0.0
     pins: tuple[str, ...] = ()
     """Texts that are kept word for word beside the summary."""
+    forgotten: frozenset[Tip] = frozenset()
+    """What was forgotten when this was gathered."""
 
     @property
     def covered(self) -> tuple[Message, ...]:

@@ -18,6 +18,7 @@ from ctxproxy.core.settle import Ending, settle
 from ctxproxy.core.spending import spent_on
 from ctxproxy.errors import CtxproxyError, StoreUnavailable
 from ctxproxy.proxy.attempt import Refused, Stream, Whole
+from ctxproxy.proxy.erasing import forgotten_meanwhile
 from ctxproxy.proxy.preloading import carry_over
 from ctxproxy.proxy.prepare import Prepared, stored_message
 from ctxproxy.proxy.rescue import Got
@@ -72,6 +73,7 @@ class Keeping:
         try:
             await self._apply(replies, self._spent(reply), complete=complete)
             self._state.health.wrote()
+            self._forget_again()
         except StoreUnavailable as error:
             self._state.metrics.store_errors.inc()
             self._state.health.failed(f"the store cannot be written: {error.message}")
@@ -80,6 +82,13 @@ class Keeping:
         self._summarize_ahead()
         self._note()
         self._carry_over()
+
+    def _forget_again(self) -> None:
+        """See that no decision that was just made keeps what was forgotten while it was."""
+        key, situation = self._prepared.caller.key, self._got.situation
+        if key is not None and self._got.plan.checkpoint is not None:
+            looking = forgotten_meanwhile(self._state.store, key, situation.reconciled.tip, situation.forgotten)
+            self._state.tasks.start(looking, "forgotten meanwhile")
 
     @property
     def _name(self) -> str:

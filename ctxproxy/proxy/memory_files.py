@@ -11,11 +11,13 @@ import errno
 import os
 import re
 import sys
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from ctxproxy.core.memory_notes import Note, folder_of, mark, names_any, notes_in, opening, rendered, safe_name, without_sessions
+from ctxproxy.core.memory_notes import Note, folder_of, mark, notes_in, opening, rendered, safe_name, without
+from ctxproxy.core.messages import Tip
 from ctxproxy.core.records import SessionKey
 
 if sys.platform != "win32":
@@ -58,7 +60,12 @@ class MemoryFiles:
 
     async def erase(self, keys: Collection[SessionKey]) -> int:
         """Take every section of these sessions out, in whichever folder of their tenants it is; how many files that changed."""
-        return await asyncio.to_thread(self._erase, keys)
+        return await asyncio.to_thread(self._taken_out, {key.tenant for key in keys}, lambda tenant, note: SessionKey(tenant, note.session) in keys)
+
+    async def forget(self, key: SessionKey, tips: Collection[Tip]) -> int:
+        """The same for the sections of a session that reach up to one of these messages."""
+        wanted = frozenset(tips)
+        return await asyncio.to_thread(self._taken_out, {key.tenant}, lambda _, note: note.session == key.name and note.tip in wanted)
 
     async def tenants_with(self, user: str) -> list[str]:
         """The tenants that have a folder for a user of this name."""
@@ -80,13 +87,13 @@ class MemoryFiles:
                     raise
         return False
 
-    def _erase(self, keys: Collection[SessionKey]) -> int:
+    def _taken_out(self, tenants: Collection[str], unwanted: Callable[[str, Note], bool]) -> int:
         changed = 0
-        for tenant in {key.tenant for key in keys}:
-            names = sorted({key.name for key in keys if key.tenant == tenant})
+        for tenant in tenants:
+            of_it = partial(unwanted, tenant)
             for folder in _folders(self._root / tenant):
                 with contextlib.suppress(FileNotFoundError), _locked(folder):
-                    changed += sum(_take_out(file, names) for file in _days(folder))
+                    changed += sum(_take_out(file, of_it) for file in _days(folder))
                     _drop_if_empty(folder)
         return changed
 
@@ -151,11 +158,11 @@ def _entries(folders: Sequence[Path]) -> list[Entry]:
     return sorted(found, key=lambda entry: entry.day)
 
 
-def _take_out(file: Path, sessions: Sequence[str]) -> bool:
+def _take_out(file: Path, unwanted: Callable[[Note], bool]) -> bool:
     text = _text(file)
-    if not names_any(text, sessions):
+    if not any(map(unwanted, notes_in(text))):
         return False
-    _rewrite(file, without_sessions(text, sessions))
+    _rewrite(file, without(text, unwanted))
     return True
 
 

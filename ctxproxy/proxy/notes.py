@@ -57,6 +57,16 @@ class Notes:
             log.warning("could not write a memory file of session %s: %s", key.id, error.strerror or type(error).__name__)
             return
         self.metrics.memory_notes.labels("written" if written else "known").inc()
+        await self._unless_gone(key, situation, left)
+
+    async def _unless_gone(self, key: SessionKey, situation: Situation, left: Leavings) -> None:
+        """Take a note out again whose session, or a message that it may tell of, was erased while it was being written."""
+        with contextlib.suppress(StoreUnavailable, OSError):
+            session = await self.store.session(key)
+            if session is None:
+                await self.files.erase([key])
+            elif not (session.forgotten - situation.forgotten).isdisjoint(situation.reconciled.tips):
+                await self.files.forget(key, [left.tip])
 
     async def _text(self, key: SessionKey, situation: Situation, left: Leavings) -> str:
         summaries = [*situation.summaries]  # one made for a session's first request is not in the store

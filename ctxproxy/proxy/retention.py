@@ -54,9 +54,8 @@ class Sweeper:
         return erased
 
     async def _gone(self, batch: list[Owned], before: float) -> int:
-        """The memory files first: a round that breaks off finds the session again, but never files without one."""
-        await self._state.notes.files.erase([owned.key for owned in batch])
-        done = sum(await asyncio.gather(*(self._state.store.retention.erase(owned.key, before) for owned in batch)))
+        keys = [owned.key for owned in batch]
+        done = sum(await self._state.eraser.around(keys, lambda: asyncio.gather(*(self._state.store.retention.erase(key, before) for key in keys))))
         self._state.metrics.expired.inc(done)
         self._traces = self._traces or done > 0
         return done

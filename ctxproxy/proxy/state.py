@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from ctxproxy.config.schema import Settings
 from ctxproxy.ports import Store, Tokenizer, Upstream
 from ctxproxy.proxy.counting import Counts, Identities, Readings
+from ctxproxy.proxy.erasing import Eraser
 from ctxproxy.proxy.health import Health
 from ctxproxy.proxy.metrics import Metrics
 from ctxproxy.proxy.notes import Notes
@@ -41,5 +42,6 @@ class State:
     health: Health
     metrics: Metrics
     notes: Notes
+    eraser: Eraser
     recall: RecallOffers = field(default_factory=RecallOffers)
     clock: Callable[[], float] = field(default=time.time)

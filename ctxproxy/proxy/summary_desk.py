@@ -23,6 +23,7 @@ from ctxproxy.core.stages.rolling_summary import RollingSummary
 from ctxproxy.core.summaries import Need, reads_again
 from ctxproxy.errors import StoreUnavailable
 from ctxproxy.ports import Headers, Store, Tokenizer, Upstream
+from ctxproxy.proxy.erasing import forgotten_meanwhile
 from ctxproxy.proxy.identify import Target, credentials_of
 from ctxproxy.proxy.metrics import Metrics
 from ctxproxy.proxy.own_summarizer import Own, OwnSummarizer
@@ -95,7 +96,7 @@ class SummaryDesk:
             self._failed_at[key] = time.monotonic()
         else:
             self._failed_at.pop(key, None)
-        await self._keep(key, [CountUse(key, spent=spent), *([PutSummary(key, summary)] if summary else [])])
+        await self._keep(key, need, [CountUse(key, spent=spent), *([PutSummary(key, summary)] if summary else [])])
         return summary
 
     async def _made(self, need: Need, asked: Asked, spend: Callable[[float], None]) -> Summary | None:
@@ -104,9 +105,10 @@ class SummaryDesk:
         writer = Writer(self._upstream(asked.base_url), asked.base_url, asked.model, asked.window_tokens, asked.credentials)
         return await Summarizer(asked.timeout_s).make(need, writer, asked.tokenizer.count, spend)
 
-    async def _keep(self, key: SessionKey, effects: Sequence[Effect]) -> None:
+    async def _keep(self, key: SessionKey, need: Need, effects: Sequence[Effect]) -> None:
         try:
             await self._store.apply(effects)
+            await forgotten_meanwhile(self._store, key, need.tip, need.forgotten)
         except StoreUnavailable as error:
             log.warning("could not write a summary of session %s to the store: %s", key.id, error.message)
 
@@ -141,7 +143,7 @@ def need_of(situation: Situation, tip: Tip, policy: SummarizerPolicy, window_tok
     language = language_of(situation.reconciled.history) if policy.language == "auto" else policy.language
     most = min(policy.max_tokens, running.max_summary_tokens if running else policy.max_tokens, max(situation.budget.limit // 4, 64))
     kept = tuple(m for m, t in zip(messages, situation.reconciled.tips[start:at], strict=True) if t not in situation.forgotten)
-    return Need(tip, kept, language, most, previous, situation.since, situation.now, tuple(situation.pins))
+    return Need(tip, kept, language, most, previous, situation.since, situation.now, tuple(situation.pins), situation.forgotten)
 
 
 def informed(situation: Situation, summary: Summary) -> Situation:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxproxy.core.memory_notes import Note, folder_of, is_nothing, names_any, notes_in, opening, rendered, safe_name, without_sessions
+from ctxproxy.core.memory_notes import Note, folder_of, is_nothing, notes_in, opening, rendered, safe_name, without
 
 NAMES = st.text(max_size=140)
 
@@ -76,12 +76,12 @@ def test_a_text_cannot_pass_for_a_section() -> None:
     (found,) = notes_in(text)
     assert found.session == "s"
     assert "\\<!-- ctxproxy other ff -->" in found.text
-    assert not names_any(text, ["other"])
+    assert [one.session for one in notes_in(text)] == ["s"]
 
 
 def test_a_sessions_sections_are_taken_out_and_all_else_stays() -> None:
     text = file_of(note(), note("ss", "bb"), note("s", "cc"))
-    assert names_any(text, ["s"])
-    assert without_sessions(text, ["s"]) == file_of(note("ss", "bb"))
-    assert without_sessions(text, ["s", "ss"]) == ""
-    assert without_sessions(text, ["t"]) == text
+    assert without(text, lambda one: one.session == "s") == file_of(note("ss", "bb"))
+    assert without(text, lambda one: one.tip == "bb") != text
+    assert without(text, lambda _: True) == ""
+    assert without(text, lambda one: one.session == "t") == text

@@ -62,7 +62,7 @@ async def test_a_forgotten_message_is_never_sent_again(proxy: StartProxy, upstre
     await running.settled()
     row = (await got(running, "sessions/s/messages"))["data"][2]
     answer = await got(running, f"sessions/s/messages/{row['tip']}?erase={str(erase).lower()}", "DELETE")
-    assert answer == {"tip": row["tip"], "deleted": True, "erased": erase}
+    assert answer == {"tip": row["tip"], "deleted": True, "erased": erase, "pins_dropped": []}
     assert bool(holding(Path(running.holder.current().data_dir), "zebra")) is not erase
     for text in ("four", "five"):
         await running.chat(text, session="s", headers=APPEND)
