@@ -20,6 +20,7 @@ from ctxproxy.core.records import Session, SessionKey, StoredMessage
 from ctxproxy.core.wire import from_log
 from ctxproxy.errors import StoreUnavailable
 from ctxproxy.proxy.days import local_time, zone_of
+from ctxproxy.proxy.erasing import forgotten_meanwhile
 from ctxproxy.proxy.identify import Caller
 from ctxproxy.proxy.state import State
 
@@ -107,6 +108,7 @@ async def _keep_digest(state: State, key: SessionKey, count_text: CountText) -> 
     language: Language = language_of(messages)
     text = await asyncio.to_thread(extract, messages, ITEM_TOKENS, count_text, language)
     await state.store.carryover.put_digest(key, Digest(session.tip, text, session.messages, state.clock()))
+    await forgotten_meanwhile(state.store, key, session.tip, session.forgotten)
 
 
 def _is_due(session: Session, digest: Digest | None) -> bool:

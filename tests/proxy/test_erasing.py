@@ -71,6 +71,9 @@ async def told(running: Running, upstream: ScriptedUpstream) -> list[dict[str, A
     assert await running.state.store.all_checkpoints(session.key)
     assert await running.state.store.summaries(session.key, None)
     assert list((Path(running.holder.current().data_dir) / "memory").rglob("*.md"))
+    await running.chat("a new day", session="next", headers={"X-User-Id": PLANTED["user"]})
+    await running.settled()
+    assert PLANTED["question"] in str(upstream.calls[-1].messages), "a new session of the user begins with what is remembered"
     return asked
 
 
@@ -81,6 +84,8 @@ async def test_of_an_erased_session_nothing_is_left_in_any_file(proxy: StartProx
     await running.settled()
     assert left(running) == list(PLANTED)
     await got(running, f"sessions/{PLANTED['name']}", "DELETE")
+    assert left(running) == ["user"], "whose other sessions are still there"
+    await got(running, "sessions/next", "DELETE")
     assert left(running) == []
     assert await running.log("other")
 
