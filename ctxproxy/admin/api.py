@@ -10,14 +10,15 @@ from ctxproxy.admin.find import body_of, name_in, number_in, session_of, text_in
 from ctxproxy.admin.memory import memory_routes
 from ctxproxy.admin.shown import checkpoint_shown, message_shown, session_shown, summary_shown, why_shown
 from ctxproxy.core import inspect, spending
-from ctxproxy.core.effects import AppendMessages, DropPin, MoveTip, OpenSession, PutCheckpoint, PutPin
+from ctxproxy.core.effects import AppendMessages, Choose, DropPin, Forget, MoveTip, OpenSession
 from ctxproxy.core.fates import fates
 from ctxproxy.core.messages import Tip, text_of
-from ctxproxy.core.plan import Plan, compacted_now, plan
-from ctxproxy.core.records import Pin, Session, SessionKey
+from ctxproxy.core.plan import Plan, plan
+from ctxproxy.core.records import Session, SessionKey
 from ctxproxy.core.situation import Situation
 from ctxproxy.core.stages.base import MARKER_DIGITS
 from ctxproxy.errors import BadRequest, Conflict, NotFound
+from ctxproxy.proxy import changes
 from ctxproxy.proxy.arm_figures import figures
 from ctxproxy.proxy.prepare import stored_message, stored_situation
 from ctxproxy.proxy.state import State
@@ -40,6 +41,7 @@ def add_admin(app: web.Application, state: State) -> None:
         ("GET", "sessions/{id}/view", api.view),
         ("GET", "sessions/{id}/why", api.why),
         ("POST", "sessions/{id}/manage", api.manage),
+        ("POST", "sessions/{id}/clear", api.clear),
         ("POST", "sessions/{id}/fork", api.fork),
         ("POST", "sessions/{id}/pins", api.pin),
         ("DELETE", "sessions/{id}/pins/{n}", api.unpin),
@@ -101,11 +103,14 @@ class _Api:
     async def manage(self, request: web.Request) -> web.Response:
         session = await self._session(request)
         situation = await stored_situation(self._state, self._state.settings(), session, session.tip)
-        planned = compacted_now(situation)
-        if planned.checkpoint is not None:
-            await self._state.store.apply([PutCheckpoint(session.key, planned.checkpoint)])
-            self._state.notes.begin(self._state.settings(), session.key, session.user, situation, planned)
+        planned = await changes.compacted(self._state, session.key, session.user, situation)
         return web.json_response(inspect.plan_report(situation, planned))
+
+    async def clear(self, request: web.Request) -> web.Response:
+        session = await self._session(request)
+        tips = [row.tip for row in await self._state.store.history(session.key, session.tip)]
+        await self._state.store.apply(changes.clearing(session.key, session, tips))
+        return web.json_response({"id": session.key.id, "cleared": len(tips)})
 
     async def fork(self, request: web.Request) -> web.Response:
         session, body = await self._session(request), await body_of(request)
@@ -119,7 +124,9 @@ class _Api:
         now = self._state.clock()
         as_there = (session.manner, session.frame, session.system, session.model, session.profile, session.fixed_tokens, session.recall)
         opened = OpenSession(key, now, *as_there)
-        await self._state.store.apply([opened, AppendMessages(key, tuple(rows)), MoveTip(key, None, tip)])
+        chosen = Choose(key, cleared=session.cleared, overrides=session.overrides)
+        forgotten = [Forget(key, row.tip) for row in rows if row.tip in session.forgotten]
+        await self._state.store.apply([opened, AppendMessages(key, tuple(rows)), MoveTip(key, None, tip), chosen, *forgotten])
         return web.json_response({"id": key.id, "name": key.name, "tip": tip}, status=201)
 
     async def erase(self, request: web.Request) -> web.Response:
@@ -141,9 +148,8 @@ class _Api:
         text = text_in(body, "text").strip()
         if not text:
             raise BadRequest("text must not be empty", param="text")
-        number = max((p.number for p in await self._state.store.pins(session.key)), default=0) + 1
-        await self._state.store.apply([PutPin(session.key, Pin(number, text, self._state.clock()))])
-        return web.json_response({"n": number, "text": text}, status=201)
+        pin = await changes.pinned(self._state, session.key, text)
+        return web.json_response({"n": pin.number, "text": pin.text}, status=201)
 
     async def unpin(self, request: web.Request) -> web.Response:
         session, given = await self._session(request), request.match_info["n"]

@@ -6,6 +6,7 @@ import msgspec
 
 from ctxproxy.config.policies import policy_for
 from ctxproxy.core import inspect, jsontext, wire
+from ctxproxy.core.commands import heard
 from ctxproxy.core.messages import ROOT, chain, identity, leading_system
 from ctxproxy.core.plan import plan
 from ctxproxy.core.sessions import join_full
@@ -20,7 +21,7 @@ async def dry_run(state: State, body: dict[str, object]) -> dict[str, object]:
     settings = state.settings()
     request = {key: value for key, value in body.items() if key not in ("preset", "max_tokens")}
     try:
-        chat = wire.parse(jsontext.encode(request))
+        chat = heard(wire.parse(jsontext.encode(request)), enabled=settings.commands.enabled).chat
     except WireError as error:
         raise BadRequest(error.message, param="messages") from None
     preset = body.get("preset")

@@ -20,10 +20,10 @@ from ctxproxy.errors import ConfigError
 
 def check(settings: Keys, faults: Faults) -> None:
     """Note every rule that the settings break."""
-    _context(settings.context, "context", faults)
+    check_context(settings.context, "context", faults)
     for name, profile in settings.profiles.items():
         if not faults.found:  # else a profile that inherits the fault repeats it
-            _context(profile, f"profiles.{name}", faults)
+            check_context(profile, f"profiles.{name}", faults)
         if name in PRESETS:
             faults.note(f"profiles.{name}", "a preset has this name; take another")
     for path, url in _addresses(settings):
@@ -50,7 +50,8 @@ def _timezone(name: str, faults: Faults) -> None:
         faults.note("memory.timezone", f"there is no time zone {describe.named(name)} here; expected local, UTC or a name like Asia/Shanghai")
 
 
-def _context(context: Context, path: str, faults: Faults) -> None:
+def check_context(context: Context, path: str, faults: Faults) -> None:
+    """Note every rule between the keys of a context that it breaks."""
     if context.target > context.compact_at:
         faults.note(f"{path}.target", f"{context.target:g} must not be above {path}.compact_at, which is {context.compact_at:g}")
     if context.pipeline is not None:

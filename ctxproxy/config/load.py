@@ -204,6 +204,7 @@ def _loaded(tree: Tree, sources: Mapping[str, str], origin: Path | None, overrid
         origin=origin,
         overrides=MappingProxyType(dict(overrides)),
         explicit=MappingProxyType(explicit),
+        profile_keys=MappingProxyType(profiles),
     )
     whence = {**_preset_sources(explicit, profiles), **sources}
     faults = Faults(whence)

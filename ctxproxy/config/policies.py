@@ -1,20 +1,28 @@
-"""Which policy a request gets, and how the keys that somebody set lie over the defaults of the preset in force."""
+"""Which policy a request gets, and how the keys that somebody set lie over the defaults of the preset in force.
+
+A session's own keys go before those of the profile or preset that is named, those before `context`, those before the preset's defaults.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from types import MappingProxyType
 
 import msgspec
 
 from ctxproxy.config import describe
+from ctxproxy.config.build import Faults, read_keys
+from ctxproxy.config.checks import check_context
 from ctxproxy.config.schema import Context, Settings
 from ctxproxy.core.arms import arm_of
 from ctxproxy.core.policy import Policy
 from ctxproxy.core.presets import PRESETS
 from ctxproxy.core.records import SessionKey
 from ctxproxy.errors import BadRequest
+
+NOTHING: Mapping[str, object] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,22 +32,47 @@ class Choice:
     policy: Policy
     arm: str = ""
 
+    name: str = ""
+    """The profile or preset that was chosen; "" for `context` itself."""
 
-def policy_for(settings: Settings, named: str | None, model: str, key: SessionKey | None = None) -> Policy:
+
+def policy_for(settings: Settings, named: str | None, model: str, key: SessionKey | None = None, own: Mapping[str, object] = NOTHING) -> Policy:
     """The policy of a request, as `choose` has it."""
-    return choose(settings, named, model, key).policy
+    return choose(settings, named, model, key, own).policy
 
 
-def choose(settings: Settings, named: str | None, model: str, key: SessionKey | None) -> Choice:
+def choose(settings: Settings, named: str | None, model: str, key: SessionKey | None, own: Mapping[str, object] = NOTHING) -> Choice:
     """The profile or preset that a request names, else that of its session's name, of its model's route, of its arm; else `context`.
 
+    A session's `own` keys lie above it; those that do not go with the settings any more, which may have changed since, count for nothing.
     Raises BadRequest for an unknown name.
     """
     name = next((name for name in (named, _session_profile(settings, key), _route_profile(settings, model)) if name is not None), None)
-    if name is not None:
-        return Choice(_named(settings, name))
-    arm = arm_of(settings.experiment.name, key, [(arm.profile, arm.share) for arm in settings.experiment.arms]) if key else ""
-    return Choice(_named(settings, arm), arm) if arm else Choice(settings.context)
+    arm = ""
+    if name is None and key:
+        arm = arm_of(settings.experiment.name, key, [(arm.profile, arm.share) for arm in settings.experiment.arms])
+    chosen = Choice(settings.context if name is None and not arm else _named(settings, name or arm), arm, name or arm)
+    return replace(chosen, policy=_with_own(settings, chosen, own)) if own else chosen
+
+
+def _with_own(settings: Settings, chosen: Choice, own: Mapping[str, object]) -> Policy:
+    unread, clashes = Faults(), Faults()
+    read = read_keys(Context, own, "context", unread)
+    laid = laid_over(settings, chosen.name, {key: value for key, value in read.items() if f"context.{key}" not in unread.found})
+    check_context(laid, "context", clashes)
+    return chosen.policy if clashes.found else laid
+
+
+def laid_over(settings: Settings, name: str, own: Mapping[str, object]) -> Context:
+    """Some keys above those of a profile or preset; a preset of their own makes any pipeline void."""
+    below = keys_of(settings, name)
+    kept = {key: value for key, value in below.items() if key != "pipeline" or "preset" not in own}
+    return resolved(settings.explicit, {**kept, **own})
+
+
+def keys_of(settings: Settings, name: str) -> Mapping[str, object]:
+    """The keys that a profile sets; those of a preset's name are that preset, those of "" none."""
+    return settings.profile_keys.get(name, {"preset": name} if name in PRESETS else NOTHING)
 
 
 def _named(settings: Settings, name: str) -> Policy:

@@ -212,6 +212,9 @@ class Settings(Keys, frozen=True):
     explicit: Mapping[str, object] = MappingProxyType({})
     """The keys of `context` that were set anywhere: they stand under every preset, the others have that preset's default."""
 
+    profile_keys: Mapping[str, Mapping[str, object]] = MappingProxyType({})
+    """The keys that each profile sets itself."""
+
     def __repr__(self) -> str:
         return f"Settings({as_tree(self)})"
 

@@ -49,7 +49,6 @@ TABLE: tuple[Unavailable, ...] = (
     Unavailable("retrieval.top_k", "retrieval", _beyond(3), idle=True),
     Unavailable("retrieval.min_score", "retrieval", _beyond(0), idle=True),
     Unavailable("retrieval.max_tokens", "retrieval", _beyond(2000), idle=True),
-    Unavailable("commands.enabled", "commands in user messages", _none, idle=True),
     Unavailable("store.url", "PostgreSQL as a store", _like(r"(?i)postgres")),
 )
 

@@ -69,8 +69,8 @@ def resume(
     without one of these summaries.
     """
     depth = {tip: at for at, tip in enumerate(tips)}
-    ready = {s.tip for s in summaries if s.kind == "llm"}
-    candidates = [c for c in checkpoints if c.variant == variant and c.tip in depth and not is_void(c, ready) and not _holds(c, forgotten)]
+    ready, gone = {s.tip for s in summaries if s.kind == "llm"}, frozenset(forgotten)
+    candidates = [c for c in checkpoints if c.variant == variant and c.tip in depth and not is_void(c, ready) and not _holds(c, gone)]
     return max(candidates, key=lambda c: (depth[c.tip], c.created), default=None)
 
 
@@ -89,12 +89,12 @@ def is_expansion(checkpoint: Checkpoint) -> bool:
     return not checkpoint.actions
 
 
-def _holds(checkpoint: Checkpoint, forgotten: Collection[Tip]) -> bool:
+def _holds(checkpoint: Checkpoint, forgotten: frozenset[Tip]) -> bool:
     """Whether one of its entries is such a message, or stands in for it, or may tell of it."""
     if not forgotten:
         return False
     told = (one.tips for one in checkpoint.left if summarizes(one.stage))
-    return any(not set(forgotten).isdisjoint(tips) for tips in (*((e.tip, *e.covers) for e in checkpoint.entries), *told))
+    return any(not forgotten.isdisjoint(tips) for tips in (*((e.tip, *e.covers) for e in checkpoint.entries), *told))
 
 
 def summarizes(stage: str) -> bool:

@@ -35,7 +35,7 @@ class Choose:
 
     key: SessionKey
     kept: bool | None = None
-    cleared: Tip | None = None
+    cleared: tuple[Tip, ...] | None = None
     overrides: Mapping[str, Any] | None = None
     tag: str | None = None
 
@@ -99,7 +99,7 @@ class PutPin:
 
 @dataclass(frozen=True, slots=True)
 class DropPin:
-    """Let a pin go."""
+    """Let a pin go, and the checkpoints, which may hold its text."""
 
     key: SessionKey
     number: int

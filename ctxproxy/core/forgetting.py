@@ -1,4 +1,4 @@
-"""Leaving messages out for good: those that somebody had forgotten, and those that the client let expire."""
+"""Leaving messages out for good: those that somebody had forgotten or cleared, and those that the client let expire."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ from ctxproxy.core.transcript import CountMessage, Entry, Span, Transcript, join
 
 STAGE = "forget"
 """What inserted entries name as their stage."""
+CLEARED = "context_clear"
+"""The same where a conversation was cleared."""
+_REASONS = {STAGE: "forgotten or expired, with its group", CLEARED: "the conversation was cleared up to here"}
 
 
 def expired(history: Sequence[Message], tips: Sequence[Tip]) -> frozenset[Tip]:
@@ -24,7 +27,14 @@ def expired(history: Sequence[Message], tips: Sequence[Tip]) -> frozenset[Tip]:
     return frozenset(tip for tip, limit, turn in limits if limit is not None and turns[-1] - turn >= limit)
 
 
-def without(whole: Transcript, gone: Collection[Tip], count: CountMessage) -> Transcript:
+def cleared(history: Sequence[Message], tips: Sequence[Tip], up_to: Collection[Tip]) -> frozenset[Tip]:
+    """The messages up to the newest of those that a conversation was cleared at, but never the last user message or what follows it."""
+    end = next((at + 1 for at in range(len(tips) - 1, -1, -1) if tips[at] in up_to), 0) if up_to else 0
+    asked = next((at for at in range(len(history) - 1, -1, -1) if history[at].role == "user"), len(history))
+    return frozenset(tips[: min(end, asked)])
+
+
+def without(whole: Transcript, gone: Collection[Tip], count: CountMessage, stage: str = STAGE) -> Transcript:
     """The transcript without the groups of some messages, a word of ours where the roles would clash."""
     folder = Folder(whole, language_of([entry.message for entry in whole.entries]))
     out: list[Entry] = []
@@ -32,10 +42,10 @@ def without(whole: Transcript, gone: Collection[Tip], count: CountMessage) -> Tr
     spans = _runs(whole, gone)
     for run in spans:
         gap = folder.fold(run).by
-        out += (*whole.entries[at : run.start], *(Entry(m, count(m), origin="inserted", stage=STAGE) for m in gap))
+        out += (*whole.entries[at : run.start], *(Entry(m, count(m), origin="inserted", stage=stage) for m in gap))
         at = run.end
     tips = tuple(entry.tip for span in spans for entry in whole.entries[span.start : span.end])
-    return Transcript((*out, *whole.entries[at:]), joined((*whole.left, LeftOut(tips, STAGE, "forgotten or expired, with its group"))))
+    return Transcript((*out, *whole.entries[at:]), joined((*whole.left, LeftOut(tips, stage, _REASONS[stage]))))
 
 
 def _runs(whole: Transcript, gone: Collection[Tip]) -> list[Span]:

@@ -20,9 +20,10 @@ SYSTEM_ROLES = frozenset({"system", "developer"})
 IGNORED_WHEN_EMPTY = ("refusal", "tool_calls", "function_call", "audio", "annotations", "name", "reasoning_content", "reasoning")
 """Keys that clients add or leave out when they hold nothing; null, "" and [] in them mean absent."""
 IGNORED = frozenset(
-    {"cache_control", "reasoning_content", "reasoning", "reasoning_details", "thinking_blocks", "x_context", "provider_specific_fields"}
+    {"cache_control", "reasoning_content", "reasoning", "reasoning_details", "thinking_blocks", "x_context", "provider_specific_fields", "parsed"}
 )
-"""Keys that come and go between two sendings of one message: moving cache marks, and reasoning that clients drop."""
+"""Keys that come and go between two sendings of one message: moving cache marks, reasoning that clients drop, and what the official library
+reads out of an answer (`parsed`, and `parsed_arguments` in its calls) and sends back with it."""
 
 
 class Directives(NamedTuple):
@@ -169,7 +170,15 @@ def _levelled(fields: Mapping[str, Any]) -> dict[str, Any]:
         out["audio"] = {"id": audio["id"]}  # what a client sends back of an audio answer, by the API reference
     calls = out.get("tool_calls")
     if isinstance(calls, list):
-        out["tool_calls"] = [{k: v for k, v in c.items() if k != "index"} if isinstance(c, dict) else c for c in calls]
+        out["tool_calls"] = [_levelled_call(call) if isinstance(call, dict) else call for call in calls]
+    return out
+
+
+def _levelled_call(call: Mapping[str, Any]) -> dict[str, Any]:
+    out = {key: value for key, value in call.items() if key != "index"}
+    function = out.get("function")
+    if isinstance(function, dict):
+        out["function"] = {key: value for key, value in function.items() if key != "parsed_arguments"}
     return out
 
 

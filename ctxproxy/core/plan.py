@@ -23,7 +23,7 @@ from ctxproxy.core.preloads import lighter
 from ctxproxy.core.presets import in_order, is_patient, stages_of
 from ctxproxy.core.records import Checkpoint
 from ctxproxy.core.situation import Situation, base_transcript, context_of, gone_tips
-from ctxproxy.core.stages.base import Context, Stage
+from ctxproxy.core.stages.base import REGISTRY, Context, Stage
 from ctxproxy.core.transcript import Transcript, protected
 
 LAST_RESORTS = frozenset({"drop_oldest", "shrink_newest"})
@@ -71,11 +71,10 @@ def _planned(s: Situation, base: Transcript, checkpoint: Checkpoint | None) -> P
     """The plan that goes on from an earlier decision; the one made for this very request stands for as long as it fits."""
     if checkpoint and is_expansion(checkpoint):
         checkpoint = None
-    if checkpoint and base.tokens <= s.budget.target and not is_rescue(checkpoint) and not _due(s, base):
-        whole = freeze(base, s.reconciled.tip, s.variant, s.now, wants="", actions=())
-        return replace(_as_is(s, base, base), checkpoint=whole)  # the budget has grown since, far enough not to come back soon
+    if checkpoint and base.tokens <= s.budget.target and not is_rescue(checkpoint) and not _due(s, base) and not _only_pins(checkpoint):
+        return _grown(s, base)
     stood = replay(checkpoint, base, s.count) if checkpoint else base
-    current = _with_new_pins(s, stood) if checkpoint else base
+    current = _with_new_pins(s, stood)
     due = _due(s, current)
     repeated = checkpoint is not None and checkpoint.tip == s.reconciled.tip and current.tokens <= s.budget.limit
     if repeated or (current.tokens < trigger(s, checkpoint) and not due):
@@ -86,8 +85,23 @@ def _planned(s: Situation, base: Transcript, checkpoint: Checkpoint | None) -> P
     return decided(s, base, outcome)
 
 
+def _only_pins(checkpoint: Checkpoint) -> bool:
+    """Whether a decision put pins at the head and changed nothing else."""
+    own = all(entry.raw is None or entry.stage == PINS for entry in checkpoint.entries)
+    return own and not any(left.stage in REGISTRY for left in checkpoint.left)
+
+
+def _grown(s: Situation, base: Transcript) -> Plan:
+    """The plan that sends all again, for the budget has grown since it was decided otherwise, far enough not to come back soon."""
+    current = _with_new_pins(s, base)
+    if current is not base:
+        return _standing(s, base, base, current)
+    whole = freeze(base, s.reconciled.tip, s.variant, s.now, wants="", actions=())
+    return replace(_as_is(s, base, base), checkpoint=whole)
+
+
 def _with_new_pins(s: Situation, stood: Transcript) -> Transcript:
-    """An earlier decision with the texts that it does not hold and that were pinned since, if they fit beside what has to stay."""
+    """What stands, with the pinned texts that it does not hold (a command that pins one is no message), if they fit beside what has to stay."""
     messages = [entry.message for entry in stood.entries]
     if not s.pins or not missing_pins(messages, s.pins):
         return stood
@@ -253,11 +267,16 @@ def background_tip(s: Situation, current: Plan) -> Tip:
     return next((tip for stage in stages if (tip := stage.cut_tip(current.transcript, context))), "")
 
 
+def as_decided(s: Situation, base: Transcript) -> Transcript:
+    """The history as the newest decision about it has it, before anything is done about its size."""
+    checkpoint = resume(s.reconciled.tips, s.checkpoints, s.variant, s.summaries, gone_tips(s))
+    return replay(checkpoint, base, s.count) if checkpoint else base
+
+
 def compacted_now(s: Situation) -> Plan:
     """The plan as if the trigger were met: what `POST …/manage` does (002-16); whoever asks for it brings no model that could summarize."""
     base = base_transcript(s)
-    checkpoint = resume(s.reconciled.tips, s.checkpoints, s.variant, s.summaries, gone_tips(s))
-    current = replay(checkpoint, base, s.count) if checkpoint else base
+    current = as_decided(s, base)
     stages, context = stages_of(s.policy), context_of(replace(s, summarizer="off" if s.summarizer == "off" else "extractive"), current)
     outcome = _thoroughly(s, current, stages, context)
     if outcome.transcript is current:  # short enough, and compacted all the same (000-S11)

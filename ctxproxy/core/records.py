@@ -93,8 +93,8 @@ class Session:
     """The `X-User-Id` that it came with; "" if it had none."""
     kept: bool = False
     """Retention leaves it alone."""
-    cleared: Tip = ""
-    """Nothing up to this message is sent any more (`/context clear`); "" if nothing was cleared."""
+    cleared: tuple[Tip, ...] = ()
+    """Nothing up to any of these messages is sent any more (`/context clear`), one for each branch that was cleared."""
     overrides: Mapping[str, Any] = field(default_factory=dict)
     """Context settings of its own by key (`/config <key> <value>`), as JSON values."""
     tag: str = ""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ctxproxy.core.budget import Budget, reachable
-from ctxproxy.core.forgetting import expired, without
+from ctxproxy.core.forgetting import CLEARED, expired, without
 from ctxproxy.core.language import language_of
 from ctxproxy.core.memo import Memo, no_memo
 from ctxproxy.core.messages import Message, Tip
@@ -40,6 +40,8 @@ class Situation:
     summaries: Sequence[Summary] = ()
     pins: Sequence[str] = ()
     forgotten: frozenset[Tip] = frozenset()
+    cleared: frozenset[Tip] = frozenset()
+    """All messages that a conversation was cleared of: left out like forgotten ones, and yet not lost to a search of the past."""
     summarizer: Literal["llm", "extractive", "off"] = "llm"
     summary_max_tokens: int = 1024
     memo: Memo = no_memo
@@ -56,13 +58,14 @@ def base_transcript(s: Situation) -> Transcript:
         for message, tokens, tip in zip(s.reconciled.history, s.counts, s.reconciled.tips, strict=True)
     )
     whole = Transcript(entries)
-    gone = gone_tips(s)
-    return whole if gone.isdisjoint(s.reconciled.tips) else without(whole, gone, s.count)
+    kept = without(whole, s.cleared, s.count, CLEARED) if s.cleared else whole
+    gone = gone_tips(s) - s.cleared
+    return kept if gone.isdisjoint(s.reconciled.tips) else without(kept, gone, s.count)
 
 
 def gone_tips(s: Situation) -> frozenset[Tip]:
-    """The messages that are never sent: what somebody had forgotten, and what the client let expire."""
-    return s.forgotten | expired(s.reconciled.history, s.reconciled.tips)
+    """The messages that are never sent: what somebody had forgotten or cleared, and what the client let expire."""
+    return s.forgotten | s.cleared | expired(s.reconciled.history, s.reconciled.tips)
 
 
 def context_of(s: Situation, transcript: Transcript) -> Context:

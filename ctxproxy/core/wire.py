@@ -45,6 +45,8 @@ class ChatRequest:
     include_usage: bool
     has_directives: bool
     """Some message had an `x_context`, so that `body` itself cannot be forwarded."""
+    is_part: bool = False
+    """The body holds more messages than `messages`, which are not for the upstream."""
 
 
 def parse(body: bytes) -> ChatRequest:
@@ -80,7 +82,7 @@ def render(request: ChatRequest, messages: Sequence[Message] | None = None, chan
 
     `messages` None keeps the request's; `changes` are JSON texts that replace top-level values, or follow them where the key is new.
     """
-    if messages is None and not changes and not request.has_directives:
+    if messages is None and not changes and not request.has_directives and not request.is_part:
         return request.body
     chosen = request.messages if messages is None else messages
     texts = {**request.values, **changes, "messages": b"[" + b",".join([message.raw for message in chosen]) + b"]"}

@@ -56,24 +56,31 @@ class Eraser:
 
     async def message(self, key: SessionKey, row: StoredMessage, *, erase: bool) -> tuple[int, ...]:
         """Never send a message again, with `erase` also remove its bytes and the pins that repeat it; the numbers of these pins."""
-        after = await _descendants(self.store, key, row.tip)
         pins = await self._pins_of(key, row) if erase else ()
-        effects: list[Effect] = [Forget(key, row.tip, erase), *(DropPin(key, number) for number in pins)]
+        await self._forget(key, [Forget(key, row.tip, erase)], pins)
+        return pins
+
+    async def messages(self, key: SessionKey, tips: Collection[Tip], pins: Collection[int]) -> None:
+        """Never send these messages again, and let these pins go."""
+        await self._forget(key, [Forget(key, tip) for tip in tips], pins)
+
+    async def _forget(self, key: SessionKey, forgets: Sequence[Forget], pins: Collection[int]) -> None:
+        effects: list[Effect] = [*forgets, *(DropPin(key, number) for number in pins)]
+        after = await _descendants(self.store, key, {one.tip for one in forgets})
         for part in self.parts:
             await part.forget(key, after)
         await self.store.apply(effects)
         for part in self.parts:
             await part.forget(key, after)
-        return pins
 
     async def _pins_of(self, key: SessionKey, row: StoredMessage) -> tuple[int, ...]:
         texts = [text for _, text in said_in(from_log(row.raw))] if row.raw else []
         return tuple(pin.number for pin in await self.store.pins(key) if any(pin.text in text for text in texts))
 
 
-async def _descendants(store: Store, key: SessionKey, tip: Tip) -> frozenset[Tip]:
-    """A message and all that came after it, on every branch."""
-    found, after = {tip}, 0
+async def _descendants(store: Store, key: SessionKey, tips: Collection[Tip]) -> frozenset[Tip]:
+    """Messages and all that came after them, on every branch."""
+    found, after = set(tips), 0
     while True:
         page = await store.log(key, after, PAGE_MESSAGES)
         found.update(row.tip for row in page.messages if row.parent in found)

@@ -16,6 +16,7 @@ from aiohttp import web
 from ctxproxy.config.schema import Settings
 from ctxproxy.core import wire
 from ctxproxy.core.codings import decode_body
+from ctxproxy.core.commands import heard
 from ctxproxy.core.records import WindowBelief
 from ctxproxy.core.usage_report import Logical
 from ctxproxy.core.wire import ChatRequest
@@ -23,6 +24,7 @@ from ctxproxy.errors import BodyTooLarge, CtxproxyError, StoreUnavailable, WireE
 from ctxproxy.ports import Call
 from ctxproxy.proxy import arm_figures, passthrough
 from ctxproxy.proxy.attempt import Refused, Stream, Whole, examine
+from ctxproxy.proxy.commands import answered
 from ctxproxy.proxy.early import EarlyCall
 from ctxproxy.proxy.final_error import final_answer
 from ctxproxy.proxy.identify import Target, bypassed, credentials_of, identify, target_for
@@ -51,7 +53,7 @@ async def chat_completions(state: State, request: web.Request) -> web.StreamResp
     if bypassed(request):
         return await _bypassing(state, request, encoded, most_bytes)
     try:
-        chat = _parsed(request, encoded, most_bytes)
+        said = heard(_parsed(request, encoded, most_bytes), enabled=settings.commands.enabled)
     except WireError:
         return await passthrough.forward(state, request, encoded)
     except CtxproxyError:
@@ -60,7 +62,9 @@ async def chat_completions(state: State, request: web.Request) -> web.StreamResp
         log.exception("reading a request failed, it goes out as it came: %s", type(error).__name__)
         state.metrics.failed_open.inc()
         return await passthrough.forward(state, request, encoded)
-    serving = _served(state, request, settings, chat, encoded)
+    if said.command is not None:
+        return await answered(state, request, settings, said.chat, said.command)
+    serving = _served(state, request, settings, said.chat, encoded)
     if settings.upstream.on_disconnect == "cancel":
         return await serving
     outcome: Outcome = await asyncio.shield(state.tasks.start(_outcome(serving), "answer"))  # goes on when the client leaves

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ctxproxy.config.policies import policy_for
 from ctxproxy.config.schema import Settings
@@ -13,6 +13,7 @@ from ctxproxy.core import recall_tool
 from ctxproxy.core.budget import budget
 from ctxproxy.core.checkpoints import variant_of
 from ctxproxy.core.effects import OpenSession
+from ctxproxy.core.forgetting import cleared
 from ctxproxy.core.messages import ROOT, Message, Tip, chain, leading_system, read
 from ctxproxy.core.policy import Policy
 from ctxproxy.core.preloads import fits_beside
@@ -88,6 +89,7 @@ async def prepare(state: State, settings: Settings, chat: ChatRequest, caller: C
     leading, rest = chat.messages[:at], chat.messages[at:]
     frame = frame_of(chat.model, stream=chat.stream, tools=chat.tools)
     session = await awake(state, await state.store.session(caller.key)) if caller.key else None
+    caller = as_chosen(settings, caller, chat.model, session)
     bare = chat if state.recall.is_offered(chat, caller, session) else None
     chat = recall_tool.offered(chat) if bare else chat
     if caller.key and caller.mode == "append" and state.health.trouble:
@@ -112,12 +114,24 @@ async def prepare(state: State, settings: Settings, chat: ChatRequest, caller: C
     return Prepared(chat, caller, session, frame, belief, fixed, tokenizer, _factor(state, settings, ask), situation, bare)
 
 
+def as_chosen(settings: Settings, caller: Caller, model: str, session: Session | None) -> Caller:
+    """The caller under the policy that its session's own keys make of its request's."""
+    if session is None or not session.overrides:
+        return caller
+    return replace(caller, policy=policy_for(settings, caller.profile or None, model, session.key, session.overrides))
+
+
 def _surely_as_it_came(chat: ChatRequest, policy: Policy, belief: WindowBelief, session: Session | None, decisions: Decisions) -> bool:
     """Whether a full history fits by its bytes alone, and nothing was ever decided, forgotten or said that could change it."""
-    if chat.has_directives or acts_when_short(policy) or stopped(policy, chat.messages) or decisions.checkpoints or (session and session.forgotten):
+    if chat.has_directives or chat.is_part or acts_when_short(policy) or stopped(policy, chat.messages) or _touched(session, decisions):
         return False
     trigger = budget(policy, belief.window, chat.max_output, 0).trigger
     return len(chat.body) <= trigger and surely_fits(len(chat.body), trigger, has_media=has_media(chat.messages))
+
+
+def _touched(session: Session | None, decisions: Decisions) -> bool:
+    """Whether anything was decided, pinned, forgotten or cleared."""
+    return bool(decisions.checkpoints or decisions.pins or (session and (session.forgotten or session.cleared)))
 
 
 async def decisions_for(state: State, key: SessionKey | None, tips: Sequence[Tip]) -> Decisions:
@@ -141,7 +155,7 @@ async def stored_situation(state: State, settings: Settings, session: Session, t
     rows = await state.store.history(session.key, tip)
     reconciled = join_thin([], [stored_message(row) for row in rows], [row.tip for row in rows], retried=False)
     leading = tuple(read(raw) for raw in session.system)
-    policy = policy_for(settings, session.profile or None, session.model, session.key)
+    policy = policy_for(settings, session.profile or None, session.model, session.key, session.overrides)
     origin = target_for(settings, session.model).origin
     ask = Ask(session.model, origin, policy, leading, None, session.fixed_tokens, session, await stored_preload(state, session))
     return await situation_for(state, settings, ask, reconciled, await decisions_for(state, session.key, reconciled.tips))
@@ -157,6 +171,7 @@ async def situation_for(state: State, settings: Settings, ask: Ask, reconciled: 
     fixed = math.ceil(ask.fixed_tokens * factor) + sum(map(count, ask.leading))
     prompt_tokens = budget(ask.policy, belief.window, ask.max_output, fixed).prompt_tokens
     preload = ask.preload if fits_beside(sum(map(count, ask.preload)), prompt_tokens) else ()
+    gone = cleared(reconciled.history, reconciled.tips, ask.session.cleared if ask.session else ())
     return Situation(
         leading=ask.leading,
         preload=preload,
@@ -170,10 +185,11 @@ async def situation_for(state: State, settings: Settings, ask: Ask, reconciled: 
         now=state.clock(),
         since=ask.session.created if ask.session else state.clock(),
         checkpoints=decisions.checkpoints,
-        summaries=decisions.summaries,
+        summaries=[one for one in decisions.summaries if one.tip not in gone],
         pins=decisions.pins,
         memo=state.readings,
         forgotten=ask.session.forgotten if ask.session else frozenset(),
+        cleared=gone,
         summarizer=settings.summarizer.manner,
         summary_max_tokens=settings.summarizer.max_tokens,
         idle_s=state.clock() - ask.session.last_used if ask.session else 0.0,

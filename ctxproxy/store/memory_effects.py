@@ -61,6 +61,7 @@ def change(kept: Kept, effect: Change) -> bool:
             kept.pins[pin.number] = pin
         case DropPin(number=number):
             kept.pins.pop(number, None)
+            kept.checkpoints.clear()
         case Forget():
             _forget(kept, effect)
         case _:
@@ -117,6 +118,8 @@ def _forget(kept: Kept, effect: Forget) -> None:
         return
     if effect.erase:
         kept.messages[effect.tip] = replace(message, raw=b"", partial=False)
+    if not (kept.checkpoints or kept.summaries):
+        return
     after = descendants(((m.tip, m.parent) for m in kept.messages.values()), effect.tip)
     apart = (kept.messages.keys() | {ROOT}) - after
     kept.checkpoints = {at: one for at, one in kept.checkpoints.items() if at[0] in apart}

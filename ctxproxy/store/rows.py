@@ -95,7 +95,7 @@ def session_of(row: Row) -> Session:
         forgotten=frozenset(json.loads(forgotten)),
         user=unpack(user),
         kept=bool(kept),
-        cleared=cleared,
+        cleared=tuple(cleared.split()),
         overrides=json.loads(overrides),
         tag=unpack(tag),
     )
@@ -122,7 +122,7 @@ def choice_values(effect: Choose) -> Values:
     """What is chosen; NULL leaves what is known."""
     return {
         "kept": effect.kept,
-        "cleared": None if effect.cleared is None else plain(effect.cleared),
+        "cleared": None if effect.cleared is None else " ".join(map(plain, effect.cleared)),
         "overrides": None if effect.overrides is None else json.dumps(effect.overrides),
         "tag": None if effect.tag is None else pack(effect.tag),
     }

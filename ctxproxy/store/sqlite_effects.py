@@ -114,6 +114,7 @@ class EffectWriter:
                 self._run("put_pin", session=session, number=pin.number, text=pack(pin.text), created=pin.created)
             case DropPin(number=number):
                 self._run("drop_pin", session=session, number=number)
+                self._run("drop_all_checkpoints", session=session)
             case Forget():
                 self._forget(session, effect)
             case _:
@@ -166,9 +167,11 @@ class EffectWriter:
 
     def _drop_decisions(self, session: int, tip: str) -> None:
         """Drop what may hold text of the message: checkpoints and summaries of any history that it is part of."""
+        decided = {row[0] for row in self._run("decided_tips", session=session)}
+        if not decided:
+            return
         family = self._run("family", session=session).fetchall()
         apart = {ROOT, *(child for child, _ in family)} - descendants(family, tip)
-        decided = {row[0] for row in self._run("decided_tips", session=session)}
         for covering in decided - apart:
             self._run("drop_checkpoints", session=session, tip=covering)
             self._run("drop_summaries", session=session, tip=covering)

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from ctxproxy.core import jsontext
+from ctxproxy.core import completions, jsontext
 from ctxproxy.ports import Call, Headers
 from ctxproxy.upstream.demo_model import DemoModel, Reply
 from ctxproxy.upstream.demo_rules import CountText, Refused
@@ -122,11 +122,11 @@ def _events(frame: Mapping[str, Any], reply: Reply, *, with_usage: bool) -> Iter
     """The stream as OpenAI sends it: role, pieces, finish reason, usage if asked for, [DONE]."""
     usage: dict[str, Any] = {"usage": None} if with_usage else {}
     for delta in _deltas(reply):
-        yield _event({**frame, "object": "chat.completion.chunk", "choices": [_choice(delta, None)], **usage})
-    yield _event({**frame, "object": "chat.completion.chunk", "choices": [_choice({}, reply.finish)], **usage})
+        yield completions.chunk(frame, completions.part(delta), **usage)
+    yield completions.chunk(frame, completions.part({}, reply.finish), **usage)
     if with_usage:
-        yield _event({**frame, "object": "chat.completion.chunk", "choices": [], "usage": _usage(reply)})
-    yield b"data: [DONE]\n\n"
+        yield completions.chunk(frame, usage=completions.usage(reply.prompt_tokens, reply.completion_tokens))
+    yield completions.END
 
 
 def _deltas(reply: Reply) -> Iterator[dict[str, Any]]:
@@ -139,30 +139,17 @@ def _deltas(reply: Reply) -> Iterator[dict[str, Any]]:
         yield {"content": piece}
 
 
-def _choice(delta: Mapping[str, Any], finish: str | None) -> dict[str, Any]:
-    return {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
-
-
 def _whole(frame: Mapping[str, Any], reply: Reply) -> dict[str, Any]:
     message: dict[str, Any] = {"role": "assistant", "content": reply.text, "refusal": None}
     if reply.calls:
         message["tool_calls"] = [{"id": c.id, "type": "function", "function": {"name": c.name, "arguments": c.arguments}} for c in reply.calls]
-    choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": reply.finish}
-    return {**frame, "object": "chat.completion", "choices": [choice], "usage": _usage(reply)}
-
-
-def _usage(reply: Reply) -> dict[str, int]:
-    total = reply.prompt_tokens + reply.completion_tokens
-    return {"prompt_tokens": reply.prompt_tokens, "completion_tokens": reply.completion_tokens, "total_tokens": total}
+    used = completions.usage(reply.prompt_tokens, reply.completion_tokens)
+    return completions.whole(frame, [completions.choice(message, reply.finish)], used)
 
 
 def _row(name: str, window: int) -> dict[str, Any]:
     told = {} if name == SILENT else {"context_length": window}
     return {"id": name, "object": "model", "created": CREATED, "owned_by": "ctxproxy", **told}
-
-
-def _event(value: Mapping[str, Any]) -> bytes:
-    return b"data: " + jsontext.encode(value) + b"\n\n"
 
 
 def _refused(refused: Refused) -> DemoResponse:

@@ -310,6 +310,15 @@ async def test_pins_come_and_go_by_number(stores: Handles) -> None:
     assert await stores.read.pins(KEY) == [pin for pin in pins if pin.number != 2]
 
 
+async def test_with_a_pin_go_the_decisions_that_may_hold_its_text(stores: Handles) -> None:
+    trunk = chain("a", "b")
+    await stores.write.apply([*begun(KEY, trunk), *begun(OTHER, trunk), PutPin(KEY, Pin(1, "p", 1.0))])
+    await stores.write.apply([PutCheckpoint(key, checkpoint(trunk[1].tip)) for key in (KEY, OTHER)])
+    await stores.write.apply([DropPin(KEY, 1)])
+    assert await stores.read.all_checkpoints(KEY) == []
+    assert len(await stores.read.all_checkpoints(OTHER)) == 1
+
+
 async def test_windows_are_kept_per_upstream_and_model(stores: Handles) -> None:
     belief = WindowBelief("https://b", "model\ud83c", 128_000, "default", 0.1, 1.0)
     learned = replace(belief, window=32_768, source="learned", confidence=0.9)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ctxproxy.core.forgetting import STAGE, expired, without
+from ctxproxy.core.forgetting import CLEARED, STAGE, cleared, expired, without
 from ctxproxy.core.messages import Directives, Message, text_of
 from ctxproxy.core.pairing import alternates
 from ctxproxy.core.transcript import violations
@@ -55,3 +55,27 @@ def test_a_message_expires_when_so_many_user_messages_have_come_after_its_turn()
 
     assert [places(later) for later in range(4)] == [[], [], [0], [0, 1]]
     assert expired([user("a"), user("b")], ["1", "2"]) == frozenset()
+
+
+CLEARINGS = [
+    ("ababa", [3], 4, "all up to where it was cleared"),
+    ("ababa", [1, 3, 9], 4, "the newest of several on this branch counts"),
+    ("ababa", [9], 0, "another branch was cleared"),
+    ("ababa", [], 0, "nothing was"),
+    ("abab", [3], 2, "the last user message stays when it is asked once more"),
+    ("aba", [2], 2, "also where it got no answer"),
+    ("bb", [1], 2, "there is none"),
+]
+
+
+@pytest.mark.parametrize(("roles", "at", "gone", "why"), CLEARINGS, ids=[row[-1] for row in CLEARINGS])
+def test_a_cleared_conversation_goes_on_with_what_comes_after(roles: str, at: list[int], gone: int, why: str) -> None:
+    history = [user(str(n)) if role == "a" else assistant(str(n)) for n, role in enumerate(roles)]
+    tips = [str(n) for n in range(len(roles))]
+    assert cleared(history, tips, [str(n) for n in at]) == set(tips[:gone]), why
+
+
+def test_what_was_cleared_is_told_as_such() -> None:
+    whole = transcript(HISTORY)
+    (told,) = without(whole, {whole.entries[0].tip}, count, CLEARED).left
+    assert (told.stage, told.reason) == (CLEARED, "the conversation was cleared up to here")

@@ -106,6 +106,15 @@ SAME = [
     ({"role": "user", "content": "hi"}, {"role": "user", "content": [{"type": "text", "text": "hi"}]}),
     ({"role": "user", "content": "hi"}, {"role": "user", "content": [{"type": "text", "text": "hi", "cache_control": {"type": "ephemeral"}}]}),
     ({"role": "assistant", "content": "a"}, {"role": "assistant", "content": "a", "refusal": None, "tool_calls": [], "annotations": []}),
+    ({"role": "assistant", "content": "{}"}, {"role": "assistant", "content": "{}", "parsed": {}}),
+    (
+        {"role": "assistant", "tool_calls": [{"id": "c", "type": "custom", "custom": {"name": "f", "input": "go"}}]},
+        {"role": "assistant", "tool_calls": [{"id": "c", "type": "custom", "custom": {"name": "f", "input": "go"}, "index": 0}]},
+    ),
+    (
+        {"role": "assistant", "tool_calls": [{"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}]},
+        {"role": "assistant", "tool_calls": [{"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}", "parsed_arguments": {}}}]},
+    ),
     ({"role": "assistant", "content": "a"}, {"role": "assistant", "content": "a", "reasoning_content": "hm", "reasoning_details": [1]}),
     (
         {"role": "assistant", "content": "a"},

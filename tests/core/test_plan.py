@@ -384,3 +384,44 @@ def test_the_target_is_that_of_what_can_go() -> None:
     kept = sum(step.plan.transcript.entries[at].tokens for at in protected(step.plan.transcript))
     assert step.plan.budget.target < kept + 0.55 * (step.plan.budget.limit - kept) < step.plan.budget.limit
     assert step.plan.budget.target < step.plan.transcript.tokens <= reachable(step.plan.budget, kept)
+
+
+# ---------------------------------------------------------------- pins that no message holds
+def test_a_pin_that_nobody_has_said_stands_at_the_head_from_the_next_request_on() -> None:
+    chain, history = Chain(Policy()), talk(3)
+    assert not chain.ask(history, 9000).plan.changed
+    chain.pins = ["The berth is 14."]
+    first = chain.ask([*history, *NEXT], 9000)
+    assert first.plan.actions == (("pins", 1),)
+    assert "The berth is 14." in text_of(first.plan.messages[0])
+    assert first.sent[2:] == [message.raw for message in [*history, *NEXT]]
+    again = chain.ask([*history, *NEXT, assistant("Fine."), user("The berth is 14. Really?")], 9000)
+    assert again.sent[: len(first.sent)] == first.sent
+    assert again.plan.checkpoint is None
+
+
+def test_a_pin_that_a_message_holds_changes_nothing() -> None:
+    chain = Chain(Policy(), pins=[text_of(talk(3)[0])])
+    assert not chain.ask(talk(3), 9000).plan.changed
+
+
+def test_a_pin_comes_before_what_was_decided_and_stays_through_the_next_compaction() -> None:
+    chain, history = Chain(Policy(keep_recent_turns=1)), talk(40)
+    limit = tokens(history)
+    assert chain.ask(history, limit).plan.changed
+    chain.pins = ["The berth is 14."]
+    first = chain.ask([*history, *NEXT], limit)
+    assert ("pins", 1) in first.plan.actions
+    more = [*history, *NEXT, assistant("x " + FILLER * 400), user("And on?")]
+    later = chain.ask(more, limit)
+    assert ("pins", 1) not in later.plan.actions
+    assert any("The berth is 14." in text_of(message) for message in later.plan.messages)
+
+
+def test_a_pin_comes_back_where_the_budget_has_grown_and_all_goes_out_again() -> None:
+    chain, history = Chain(Policy(keep_recent_turns=1)), talk(40)
+    assert chain.ask(history, tokens(history)).plan.changed
+    chain.pins = ["The berth is 14."]
+    chain.ask([*history, *NEXT], tokens(history))
+    grown = chain.ask([*history, *NEXT, assistant("Fine."), user("And?")], tokens(history) * 4)
+    assert any("The berth is 14." in text_of(message) for message in grown.plan.messages)

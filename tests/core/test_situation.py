@@ -51,3 +51,14 @@ def test_the_target_is_not_given_up_for_what_must_stay(newest: str, above: bool)
 def test_a_summary_takes_no_more_than_a_quarter_of_a_small_budget() -> None:
     s = replace(situation(talk(2), limit=100), summary_max_tokens=1000)
     assert context_of(s, base_transcript(s)).summary_max_tokens == 25
+
+
+def test_what_was_cleared_is_left_out_beside_what_was_forgotten_and_told_apart() -> None:
+    s = situation(talk(4))
+    tips = s.reconciled.tips
+    gone = replace(s, cleared=frozenset(tips[:4]), forgotten=frozenset({tips[0], tips[4]}))
+    base = base_transcript(gone)
+    assert gone_tips(gone) == set(tips[:5])
+    assert [entry.tip for entry in base.entries if entry.tip] == list(tips[5:])
+    assert {left.stage: set(left.tips) for left in base.left} == {"context_clear": set(tips[:4]), "forget": {tips[4]}}
+    assert set(context_of(gone, base).originals) == set(tips[5:])

@@ -30,6 +30,7 @@ CALLS = [
     ("GET", "sessions/s/view"),
     ("GET", "sessions/s/why?text=x"),
     ("POST", "sessions/s/manage"),
+    ("POST", "sessions/s/clear"),
     ("POST", "sessions/s/fork"),
     ("POST", "sessions/s/pins"),
     ("DELETE", "sessions/s/pins/1"),

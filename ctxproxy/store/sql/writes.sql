@@ -92,6 +92,9 @@ SELECT tip, parent FROM messages WHERE session = :session ORDER BY id;
 -- name: decided_tips
 SELECT tip FROM checkpoints WHERE session = :session UNION SELECT tip FROM summaries WHERE session = :session;
 
+-- name: drop_all_checkpoints
+DELETE FROM checkpoints WHERE session = :session;
+
 -- name: drop_checkpoints
 DELETE FROM checkpoints WHERE session = :session AND tip = :tip;
 
