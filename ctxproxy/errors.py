@@ -41,6 +41,14 @@ class Unauthorized(CtxproxyError):
     code = "invalid_api_key"
 
 
+class Forbidden(CtxproxyError):
+    """What an admin call asks for has not been granted."""
+
+    status = 403
+    type = "invalid_request_error"
+    code = "forbidden"
+
+
 class NotFound(CtxproxyError):
     """What an admin call names is not there."""
 

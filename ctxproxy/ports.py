@@ -8,8 +8,11 @@ from typing import Protocol
 
 from ctxproxy.core.carryover import Digest, Preload, Restore
 from ctxproxy.core.effects import Effect, OpenSession
+from ctxproxy.core.graph import Edge, Graph, Node
 from ctxproxy.core.messages import Tip
+from ctxproxy.core.points import MemoryPoint, PointChanges
 from ctxproxy.core.records import Checkpoint, Located, LogPage, Owned, Page, Pin, Session, SessionKey, StoredMessage, Summary, Totals, WindowBelief
+from ctxproxy.core.sharing import Grant, Rating, RatingTotals
 
 Headers = Sequence[tuple[str, str]]
 """Header names and values in order, repeated ones repeated."""
@@ -109,6 +112,79 @@ class Carryover(Protocol):
         ...
 
 
+class Facts(Protocol):
+    """Keeps memory points. They go with their session, and with the message that told them."""
+
+    async def put(self, key: SessionKey, user: str, changes: PointChanges) -> bool:
+        """Carry changes out in one transaction; the newest of a kind and key is in force. False if the session is not there."""
+        ...
+
+    async def of(self, key: SessionKey) -> list[MemoryPoint]:
+        """All that is kept of a session, what is no longer in force included, oldest first."""
+        ...
+
+    async def of_user(self, tenant: str, user: str, limit: int) -> list[MemoryPoint]:
+        """What is in force in the sessions that a user used last, the newest first, anchors last."""
+        ...
+
+    async def drop(self, key: SessionKey, number: int) -> bool:
+        """Erase a point with all that it took the place of; False if it is not there."""
+        ...
+
+    async def tenants(self, user: str) -> list[str]:
+        """The tenants that have a session of a user of this name."""
+        ...
+
+
+class Grants(Protocol):
+    """Keeps who may read which pieces of a session; a grant goes with its owner and with the session it is made to."""
+
+    async def put(self, grant: Grant) -> int | None:
+        """The number it is kept under; None if a session it names is not there."""
+        ...
+
+    async def of(self, owner: SessionKey) -> list[Grant]: ...
+
+    async def to(self, key: SessionKey, user: str, now: float) -> list[Grant]:
+        """The grants of the same tenant to a session or its user that are in force, oldest first."""
+        ...
+
+    async def drop(self, owner: SessionKey, number: int) -> bool: ...
+
+
+class Ratings(Protocol):
+    """Keeps what users think of sessions."""
+
+    async def put(self, key: SessionKey, rating: Rating) -> bool:
+        """False if the session is not there."""
+        ...
+
+    async def of(self, key: SessionKey) -> list[Rating]:
+        """Oldest first."""
+        ...
+
+    async def totals(self) -> RatingTotals: ...
+
+
+class Graphs(Protocol):
+    """Keeps what was put into users' graphs by hand."""
+
+    async def of(self, tenant: str, user: str) -> Graph: ...
+    async def put_node(self, tenant: str, user: str, node: Node) -> None:
+        """One of the same name is replaced."""
+        ...
+
+    async def put_edge(self, tenant: str, user: str, edge: Edge) -> None:
+        """One of the same ends and relation is replaced."""
+        ...
+
+    async def drop_node(self, tenant: str, user: str, name: str) -> bool:
+        """With its edges; False if there was nothing of it."""
+        ...
+
+    async def drop_edge(self, tenant: str, user: str, edge: Edge) -> bool: ...
+
+
 class Store(Protocol):
     """Keeps sessions. Every method raises StoreUnavailable if the store does not answer."""
 
@@ -116,6 +192,14 @@ class Store(Protocol):
     def carryover(self) -> Carryover: ...
     @property
     def retention(self) -> Retention: ...
+    @property
+    def facts(self) -> Facts: ...
+    @property
+    def grants(self) -> Grants: ...
+    @property
+    def ratings(self) -> Ratings: ...
+    @property
+    def graphs(self) -> Graphs: ...
 
     async def session(self, key: SessionKey) -> Session | None: ...
 
@@ -155,8 +239,8 @@ class Store(Protocol):
         """The messages whose tip begins with these hex digits (16 or more), at most 10."""
         ...
 
-    async def sessions(self, limit: int, cursor: str | None, query: str) -> Page:
-        """A page of sessions, last used first, whose name holds `query`."""
+    async def sessions(self, limit: int, cursor: str | None, query: str, tag: str = "") -> Page:
+        """A page of sessions, last used first, whose name holds `query`, with this tag if one is given."""
         ...
 
     async def find(self, name: str) -> list[Session]:

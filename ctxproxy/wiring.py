@@ -26,6 +26,7 @@ from ctxproxy.proxy import logs
 from ctxproxy.proxy.app import add_forwarding, make_app
 from ctxproxy.proxy.counting import Counts, Identities, Readings
 from ctxproxy.proxy.erasing import Eraser
+from ctxproxy.proxy.fact_desk import FactDesk
 from ctxproxy.proxy.health import Health
 from ctxproxy.proxy.memory_files import MemoryFiles
 from ctxproxy.proxy.metrics import Metrics
@@ -138,7 +139,10 @@ async def running_state(settings: Callable[[], Settings]) -> AsyncIterator[State
     secret = tenant_secret(Path(first.data_dir))
     store = await open_store(store_url(first), on_damage=_told_damage)
     upstreams, known, tasks, metrics = _Upstreams(settings), _Tokenizers(), Tasks(), Metrics()
-    desk, files = SummaryDesk(store, upstreams, metrics, tasks), MemoryFiles(Path(first.data_dir))
+    readings = Readings(READINGS_BYTES)
+    facts = FactDesk(store, readings, metrics, tasks)
+    desk = SummaryDesk(store, upstreams, metrics, tasks, facts)
+    files = MemoryFiles(Path(first.data_dir))
     state = State(
         settings=settings,
         secret=secret,
@@ -151,12 +155,13 @@ async def running_state(settings: Callable[[], Settings]) -> AsyncIterator[State
         summaries=desk,
         counts=Counts(COUNTS_BYTES),
         identities=Identities(IDENTITIES_BYTES),
-        readings=Readings(READINGS_BYTES),
+        readings=readings,
         tasks=tasks,
         health=Health(time.time),
         metrics=metrics,
         notes=Notes(files, store, desk, metrics, tasks, time.time),
-        eraser=Eraser(store, [files]),
+        eraser=Eraser(store, [files, facts]),
+        facts=facts,
     )
     await state.windows.load()
     await asyncio.to_thread(known.get, "", first)  # before the first request, which would wait for it; "" has both encodings

@@ -6,8 +6,10 @@ from aiohttp import web
 
 from ctxproxy.admin.auth import guarded
 from ctxproxy.admin.dryrun import dry_run
+from ctxproxy.admin.facts import fact_routes
 from ctxproxy.admin.find import body_of, name_in, number_in, session_of, text_in
 from ctxproxy.admin.memory import memory_routes
+from ctxproxy.admin.sharing import feedback_shown, sharing_routes
 from ctxproxy.admin.shown import checkpoint_shown, message_shown, session_shown, summary_shown, why_shown
 from ctxproxy.core import inspect, spending
 from ctxproxy.core.effects import AppendMessages, Choose, DropPin, Forget, MoveTip, OpenSession
@@ -50,6 +52,8 @@ def add_admin(app: web.Application, state: State) -> None:
         ("GET", "models", api.models),
         ("GET", "stats", api.stats),
         *memory_routes(state),
+        *fact_routes(state),
+        *sharing_routes(state),
     ]
     for method, path, handler in routes:
         app.router.add_route(method, API + path, guarded(state.settings, handler))
@@ -64,7 +68,8 @@ class _Api:
 
     async def sessions(self, request: web.Request) -> web.Response:
         limit = number_in(request, "limit", PAGE, LONGEST_PAGE)
-        page = await self._state.store.sessions(limit, request.query.get("cursor") or None, request.query.get("q", ""))
+        query = request.query
+        page = await self._state.store.sessions(limit, query.get("cursor") or None, query.get("q", ""), query.get("tag", ""))
         data = [session_shown(s) for s in page.sessions]
         return web.json_response({"data": data, "next_cursor": page.next_cursor})
 
@@ -76,6 +81,7 @@ class _Api:
         shown["checkpoints"] = [checkpoint_shown(c) for c in await store.all_checkpoints(session.key)]
         shown["summaries"] = [summary_shown(s) for s in await store.summaries(session.key, None)]
         shown["pins"] = [{"n": p.number, "text": p.text, "time": p.created} for p in await store.pins(session.key)]
+        shown["feedback"] = feedback_shown(await store.ratings.of(session.key))
         return web.json_response(shown)
 
     async def messages(self, request: web.Request) -> web.Response:
@@ -178,7 +184,7 @@ class _Api:
         return web.json_response({"data": self._state.windows.table(self._state.settings().models), "next_cursor": None})
 
     async def stats(self, request: web.Request) -> web.Response:
-        totals = await self._state.store.totals()
+        totals, ratings = await self._state.store.totals(), await self._state.store.ratings.totals()
         saved = totals.tokens_in - totals.tokens_sent
         return web.json_response(
             {
@@ -191,6 +197,7 @@ class _Api:
                 "saved_of_tokens_in": round(saved / totals.tokens_in, 4) if totals.tokens_in else 0.0,
                 "compactions": totals.compactions,
                 **spending.figures(totals.tokens_sent, totals.spent, self._state.settings().context.cached_price),
+                "feedback": {"ratings": ratings.ratings, "mean": ratings.mean},
                 "experiment": figures(self._state.metrics, self._state.settings().experiment),
             }
         )

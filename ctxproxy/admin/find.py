@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Sequence
+
 from aiohttp import web
 
 from ctxproxy.core import headers, jsontext
@@ -21,6 +23,21 @@ async def session_of(store: Store, given: str) -> Session:
         raise NotFound(f"there is no session {given!r}; GET sessions lists them", param="id")
     if len(found) > 1:
         raise Conflict(f"{given!r} is the name of {len(found)} sessions: {', '.join(s.key.id for s in found)}", param="id")
+    return found[0]
+
+
+async def user_of(tenants: Callable[[str], Awaitable[Sequence[str]]], given: str, what: str) -> tuple[str, str]:
+    """Tenant and name of a user, by `<tenant, 8 hex>:<name>` or a bare name; `tenants` gives those that know a name.
+
+    Raises NotFound, saying `what` there is none of, or Conflict with the candidates.
+    """
+    tenant, colon, name = given.partition(":")
+    found = [(one, name) for one in await tenants(name) if one.startswith(tenant)] if colon and len(tenant) == 8 else []
+    found = found or [(one, given) for one in await tenants(given)]
+    if not found:
+        raise NotFound(f"there {what} of a user {given!r}", param="id")
+    if len(found) > 1:
+        raise Conflict(f"{given!r} is the name of {len(found)} users: {', '.join(f'{one[:8]}:{user}' for one, user in found)}", param="id")
     return found[0]
 
 

@@ -7,8 +7,7 @@ from itertools import groupby
 
 from aiohttp import web
 
-from ctxproxy.admin.find import session_of
-from ctxproxy.errors import Conflict, NotFound
+from ctxproxy.admin.find import session_of, user_of
 from ctxproxy.proxy.memory_files import Entry
 from ctxproxy.proxy.state import State
 
@@ -35,16 +34,7 @@ class _MemoryApi:
         return web.json_response(_days_shown(await self._state.notes.files.of_user(tenant, user)))
 
     async def _user(self, given: str) -> tuple[str, str]:
-        """Tenant and name of a user with memory files, by `<tenant, 8 hex>:<name>` or a bare name; raises NotFound or Conflict."""
-        files = self._state.notes.files
-        tenant, colon, name = given.partition(":")
-        found = [(one, name) for one in await files.tenants_with(name) if one.startswith(tenant)] if colon and len(tenant) == 8 else []
-        found = found or [(one, given) for one in await files.tenants_with(given)]
-        if not found:
-            raise NotFound(f"there are no memory files of a user {given!r}", param="id")
-        if len(found) > 1:
-            raise Conflict(f"{given!r} is the name of {len(found)} users: {', '.join(f'{one[:8]}:{user}' for one, user in found)}", param="id")
-        return found[0]
+        return await user_of(self._state.notes.files.tenants_with, given, "are no memory files")
 
 
 def _days_shown(entries: Sequence[Entry]) -> dict[str, object]:

@@ -29,6 +29,9 @@ def session_shown(session: Session) -> dict[str, object]:
         "model": session.model,
         "manner": session.manner,
         "tip": session.tip or None,
+        "user": session.user or None,
+        "kept": session.kept,
+        "tag": session.tag or None,
     }
 
 

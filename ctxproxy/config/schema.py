@@ -123,6 +123,7 @@ class Summarizer(SummarizerPolicy, frozen=True, forbid_unknown_fields=True, kw_o
     """Who writes summaries, and how; None: as the request itself has it."""
 
     kind: SummarizerKind = "llm"
+    memory_points: bool = False
 
     @property
     def manner(self) -> Literal["llm", "extractive", "off"]:

@@ -84,7 +84,7 @@ class _Book:
         if len(heard.little) == len(heard.sentences):
             meant = at if heard.opens_with_little else self.before[0]
             self.little |= {meant, at} - {-1}
-            self._remove([text for text, rule in self.rules.items() if rule.at == meant])
+            self._remove([text for text, rule in self.rules.items() if rule.at == meant >= 0])
         elif len(heard.sentences) <= SHORT_SENTENCES:
             self.little.add(at)
         return {heard.sentences[n] for place in heard.little for n in (place, max(place - 1, 0))}

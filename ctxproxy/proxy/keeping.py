@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from dataclasses import replace
 
 from ctxproxy.config.schema import Settings
-from ctxproxy.core.effects import Effect, MoveTip
+from ctxproxy.core.effects import AppendMessages, Effect, MoveTip
+from ctxproxy.core.memory_points import last_heard
 from ctxproxy.core.messages import Message
 from ctxproxy.core.plan import background_tip
-from ctxproxy.core.records import NOTHING_SPENT, Spent
+from ctxproxy.core.records import NOTHING_SPENT, Session, SessionKey, Spent
 from ctxproxy.core.reply import Reply
 from ctxproxy.core.rewrites import has_media
-from ctxproxy.core.sessions import Joined, manner_seen, rebased
+from ctxproxy.core.sessions import Joined, Reconciled, manner_seen, moves_tip, rebased
 from ctxproxy.core.settle import Ending, settle
 from ctxproxy.core.spending import spent_on
 from ctxproxy.errors import CtxproxyError, StoreUnavailable
@@ -182,6 +184,7 @@ class Keeping:
             )
             effects: list[Effect] = settle(situation, plan, ending)
             if await self._state.store.apply(effects) or situation.reconciled.joined is not Joined.THIN:
+                self._remember(caller.key, session, situation.reconciled, effects)
                 return
             if not complete:  # the conversation has gone on without it: it is kept beside, and does not come up again
                 await self._state.store.apply([effect for effect in effects if not isinstance(effect, MoveTip)])
@@ -193,3 +196,10 @@ class Keeping:
             situation = replace(situation, reconciled=joined, counts=counts)
             plan = replace(plan, checkpoint=None)
         log.warning("session %s: %d other requests were quicker; this answer is in the log, beside the conversation", caller.key.id, REBASES)
+
+    def _remember(self, key: SessionKey, session: Session | None, joined: Reconciled, effects: Sequence[Effect]) -> None:
+        """Begin to note what the stored messages tell; those of a side request (a title, tags) are the asking program's own words."""
+        own = joined.joined is Joined.THIN or moves_tip(session, joined, self._prepared.frame)
+        if self._settings.memory.facts and own:
+            rows = [row for effect in effects if isinstance(effect, AppendMessages) for row in effect.messages]
+            self._state.facts.note(key, self._user, rows, last_heard(joined.history[: joined.fresh_from], joined.tips))

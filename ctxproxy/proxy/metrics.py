@@ -26,6 +26,7 @@ class Metrics:
         self.cost = Counter("ctxproxy_cost", "Costs in prompt tokens that are not cached, by our model of the cache", ["of"], registry=self.registry)
         self.tokens_cached = Counter("ctxproxy_tokens_cached", "Prompt tokens that the upstream had cached", ["source"], registry=self.registry)
         self.tokens_reported = Counter("ctxproxy_tokens_reported", "Prompt tokens as the upstream reported them", registry=self.registry)
+        self.memory_points = Counter("ctxproxy_memory_points", "Memory points by source, and what failed", ["result"], registry=self.registry)
         self.recalls = Counter("ctxproxy_recalls", "Calls of the recall tool by result", ["result"], registry=self.registry)
         self.expired = Counter("ctxproxy_sessions_expired", "Sessions erased because they were not used for long", registry=self.registry)
         self.memory_notes = Counter("ctxproxy_memory_notes", "Sections for memory files by result", ["result"], registry=self.registry)

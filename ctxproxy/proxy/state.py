@@ -10,6 +10,7 @@ from ctxproxy.config.schema import Settings
 from ctxproxy.ports import Store, Tokenizer, Upstream
 from ctxproxy.proxy.counting import Counts, Identities, Readings
 from ctxproxy.proxy.erasing import Eraser
+from ctxproxy.proxy.fact_desk import FactDesk
 from ctxproxy.proxy.health import Health
 from ctxproxy.proxy.metrics import Metrics
 from ctxproxy.proxy.notes import Notes
@@ -43,5 +44,6 @@ class State:
     metrics: Metrics
     notes: Notes
     eraser: Eraser
+    facts: FactDesk
     recall: RecallOffers = field(default_factory=RecallOffers)
     clock: Callable[[], float] = field(default=time.time)

@@ -22,6 +22,7 @@ from ctxproxy.core.prompts import Prompt
 from ctxproxy.core.records import Summary
 from ctxproxy.core.reply import reply_from_body
 from ctxproxy.core.summaries import MAX_CALLS, Draft, Need, complete, joined, merging, requests, verify
+from ctxproxy.core.summary_points import LEAST_WINDOW_TOKENS, POINTS_ROOM_TOKENS, Parted, asking, parted
 from ctxproxy.core.urls import join_url
 from ctxproxy.errors import CtxproxyError
 from ctxproxy.ports import Call, Headers, Response, Upstream
@@ -63,16 +64,18 @@ class Dialect:
 class Summarizer:
     """Writes summaries; holds nothing of a conversation between two of them."""
 
-    def __init__(self, timeout_s: float, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, timeout_s: float, clock: Callable[[], float] = time.time, points: Callable[[Parted], None] | None = None) -> None:
+        """`points` is told the memory points of each answer; None: they are not asked for."""
         self._timeout_s = timeout_s
         self._clock = clock
+        self._points = points
 
     async def make(self, need: Need, writer: Writer, count_text: CountText, spend: Callable[[float], None]) -> Summary | None:
         """The summary, verified and completed; None if it could not be had within the time and the calls allowed. Never raises.
 
         `spend` is told what each answered call cost, in prompt tokens that are not cached.
         """
-        job = _Job(need, writer, count_text, spend)
+        job = _Job(need, writer, count_text, spend, self._points if writer.window_tokens >= LEAST_WINDOW_TOKENS else None)
         try:
             async with asyncio.timeout(self._timeout_s):
                 text = await job.text()
@@ -100,6 +103,7 @@ class _Job:
     writer: Writer
     count_text: CountText
     spend: Callable[[float], None]
+    points: Callable[[Parted], None] | None = None
     calls: int = 0
     failures: int = 0
     dialect: Dialect = Dialect()
@@ -114,7 +118,10 @@ class _Job:
         return done
 
     async def _in_parts(self, window: int) -> str | None:
-        prompts = await asyncio.to_thread(requests, self.need, window, self.count_text)
+        room = window - (POINTS_ROOM_TOKENS if self.points else 0)
+        prompts = await asyncio.to_thread(requests, self.need, room, self.count_text)
+        if self.points:
+            prompts = [asking(prompt, self.need.language) for prompt in prompts]
         if not prompts or len(prompts) > MAX_CALLS - self.calls:
             self.note("no window for it")
             return None
@@ -148,10 +155,12 @@ class _Job:
                     return None
                 continue
             tries += 1
-            draft = _draft(body)
+            draft, block = _draft(body)
             self.spend(await asyncio.to_thread(self._cost, prompt, body, draft))
             verdict = verify(draft, self.need, self.count_text)
             if verdict.ok:
+                if self.points:
+                    self.points(block)
                 return draft.text.strip()
             self._failed(verdict.reason)
             if draft.finish_reason == "length":
@@ -229,12 +238,14 @@ async def _read(response: Response) -> bytes:
     return decode_body(bytes(gathered), coding, ANSWER_BYTES)
 
 
-def _draft(body: bytes) -> Draft:
+def _draft(body: bytes) -> tuple[Draft, Parted]:
+    """The answer, and the memory points that stood behind it."""
     reply = reply_from_body(body)
     if reply is None or not reply.choices:
-        return Draft("", "no answer")
+        return Draft("", "no answer"), Parted("")
     choice = reply.choices[0]
     text = text_of(choice.message)
     for mark in THINKING_ENDS:
         text = text.rpartition(mark)[2]
-    return Draft(text, choice.finish_reason, bool(tool_calls(choice.message)))
+    block = parted(text)
+    return Draft(block.text, choice.finish_reason, bool(tool_calls(choice.message))), block

@@ -21,9 +21,11 @@ from ctxproxy.core.records import SessionKey, Spent, Summary
 from ctxproxy.core.situation import Situation
 from ctxproxy.core.stages.rolling_summary import RollingSummary
 from ctxproxy.core.summaries import Need, reads_again
+from ctxproxy.core.summary_points import Parted, points_of
 from ctxproxy.errors import StoreUnavailable
 from ctxproxy.ports import Headers, Store, Tokenizer, Upstream
 from ctxproxy.proxy.erasing import forgotten_meanwhile
+from ctxproxy.proxy.fact_desk import FactDesk
 from ctxproxy.proxy.identify import Target, credentials_of
 from ctxproxy.proxy.metrics import Metrics
 from ctxproxy.proxy.own_summarizer import Own, OwnSummarizer
@@ -49,16 +51,19 @@ class Asked:
     timeout_s: float
     own: Own | None = None
     """A function of the user's that is asked instead."""
+    points: bool = False
+    """A model is asked for memory points in the same call."""
 
 
 class SummaryDesk:
     """Writes summaries; `write` may be called for the same one many times at once, and asks once."""
 
-    def __init__(self, store: Store, upstream: Callable[[str], Upstream], metrics: Metrics, tasks: Tasks) -> None:
+    def __init__(self, store: Store, upstream: Callable[[str], Upstream], metrics: Metrics, tasks: Tasks, facts: FactDesk) -> None:
         self._store = store
         self._upstream = upstream
         self._metrics = metrics
         self._tasks = tasks
+        self._facts = facts
         self._own = OwnSummarizer()
         self._writing: dict[tuple[SessionKey | None, Tip], asyncio.Task[Summary | None]] = {}
         self._failed_at: dict[SessionKey, float] = {}
@@ -86,7 +91,8 @@ class SummaryDesk:
 
     async def _write(self, key: SessionKey | None, need: Need, asked: Asked) -> Summary | None:
         costs: list[float] = []
-        summary = await self._made(need, asked, costs.append)
+        blocks: list[Parted] = []
+        summary = await self._made(need, asked, costs.append, blocks.append)
         self._metrics.summaries.labels("failed" if summary is None else "made").inc()
         spent = Spent(cost_summaries=sum(costs))
         self._metrics.count_spent(spent)
@@ -96,21 +102,31 @@ class SummaryDesk:
             self._failed_at[key] = time.monotonic()
         else:
             self._failed_at.pop(key, None)
-        await self._keep(key, need, [CountUse(key, spent=spent), *([PutSummary(key, summary)] if summary else [])])
+        forgotten = await self._keep(key, need, [CountUse(key, spent=spent), *([PutSummary(key, summary)] if summary else [])])
+        if asked.points and summary is not None and not forgotten:
+            await self._remember(key, need, summary, blocks)
         return summary
 
-    async def _made(self, need: Need, asked: Asked, spend: Callable[[float], None]) -> Summary | None:
+    async def _remember(self, key: SessionKey, need: Need, summary: Summary, blocks: Sequence[Parted]) -> None:
+        """Have the memory points kept that came with a summary; a block that is not valid is counted, and gives none."""
+        self._metrics.memory_points.labels("refused").inc(sum(block.refused for block in blocks))
+        told = [one for block in blocks for one in block.told]
+        self._facts.note_summary(key, need.tip, await asyncio.to_thread(points_of, told, summary.text, need.covered, need.tip, summary.created))
+
+    async def _made(self, need: Need, asked: Asked, spend: Callable[[float], None], part: Callable[[Parted], None]) -> Summary | None:
         if asked.own is not None:
             return await self._own.make(asked.own, need, asked.tokenizer.count, asked.timeout_s)
         writer = Writer(self._upstream(asked.base_url), asked.base_url, asked.model, asked.window_tokens, asked.credentials)
-        return await Summarizer(asked.timeout_s).make(need, writer, asked.tokenizer.count, spend)
+        return await Summarizer(asked.timeout_s, points=part if asked.points else None).make(need, writer, asked.tokenizer.count, spend)
 
-    async def _keep(self, key: SessionKey, need: Need, effects: Sequence[Effect]) -> None:
+    async def _keep(self, key: SessionKey, need: Need, effects: Sequence[Effect]) -> bool:
+        """Whether something that was told of was forgotten meanwhile, so that the summary is gone again."""
         try:
             await self._store.apply(effects)
-            await forgotten_meanwhile(self._store, key, need.tip, need.forgotten)
+            return await forgotten_meanwhile(self._store, key, need.tip, need.forgotten)
         except StoreUnavailable as error:
             log.warning("could not write a summary of session %s to the store: %s", key.id, error.message)
+            return False
 
 
 def asked_for(request: web.Request, settings: Settings, target: Target, model: str, window_tokens: int, tokenizer: Tokenizer) -> Asked:
@@ -122,7 +138,8 @@ def asked_for(request: web.Request, settings: Settings, target: Target, model: s
         credentials = credentials_of(request, target)
     function = summarizer_at(own.kind)
     named = Own(own.kind, function) if function else None
-    return Asked(own.base_url or target.base_url, own.model or model, credentials, window_tokens, tokenizer, own.timeout_s, named)
+    base_url, points = own.base_url or target.base_url, settings.memory.facts and own.memory_points
+    return Asked(base_url, own.model or model, credentials, window_tokens, tokenizer, own.timeout_s, named, points)
 
 
 def need_of(situation: Situation, tip: Tip, policy: SummarizerPolicy, window_tokens: int) -> Need:

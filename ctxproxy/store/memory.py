@@ -31,7 +31,9 @@ from ctxproxy.core.records import (
 from ctxproxy.errors import StoreUnavailable
 from ctxproxy.store.memory_carryover import MemoryCarryover
 from ctxproxy.store.memory_effects import Kept, change
+from ctxproxy.store.memory_facts import MemoryFacts
 from ctxproxy.store.memory_retention import MemoryRetention
+from ctxproxy.store.memory_sharing import MemoryGrants, MemoryGraphs, MemoryRatings
 from ctxproxy.store.pages import cursor_of, page_size, place_of
 
 
@@ -44,6 +46,13 @@ class MemoryStore:
         self._serial = 0
         self._closed = False
         self.carryover = MemoryCarryover(lambda key: kept.carryover if (kept := self._of(key)) else None, self._open)
+        self.facts = MemoryFacts(
+            lambda key: kept.points if (kept := self._of(key)) else None, lambda: ((k.session, k.points) for k in self._everyone())
+        )
+        sharing = (lambda key: kept.sharing if (kept := self._of(key)) else None, lambda: (k.sharing for k in self._everyone()))
+        self.grants = MemoryGrants(*sharing)
+        self.ratings = MemoryRatings(*sharing)
+        self.graphs = MemoryGraphs(self._check_open)
         self.retention = MemoryRetention(lambda: [kept.session for kept in self._everyone() if not kept.pins], self.erase)
 
     async def session(self, key: SessionKey) -> Session | None:
@@ -103,10 +112,10 @@ class MemoryStore:
         found.sort(key=lambda pair: (pair[0], pair[1].serial))
         return [Located(kept.session.key, kept.messages[tip]) for tip, kept in found[:10]]
 
-    async def sessions(self, limit: int, cursor: str | None, query: str) -> Page:
+    async def sessions(self, limit: int, cursor: str | None, query: str, tag: str = "") -> Page:
         self._check_open()
         below = place_of(cursor)
-        found = [kept for kept in self._kept.values() if kept.place < below and query in kept.session.key.name]
+        found = [kept for kept in self._kept.values() if kept.place < below and query in kept.session.key.name and tag in ("", kept.session.tag)]
         found.sort(key=lambda kept: kept.place, reverse=True)
         page = found[: page_size(limit)]
         return Page(tuple(kept.session for kept in page), cursor_of(page[-1].place) if len(found) > len(page) else None)
@@ -141,6 +150,8 @@ class MemoryStore:
 
     async def erase(self, key: SessionKey) -> bool:
         self._told_of(key)
+        for kept in self._everyone():
+            kept.sharing.forget_receiver(key)
         return self._kept.pop(key, None) is not None
 
     async def ping(self) -> None:

@@ -11,6 +11,8 @@ from ctxproxy.core.messages import ROOT, Tip
 from ctxproxy.core.records import Checkpoint, Pin, Session, StoredMessage, Summary
 from ctxproxy.store.lineage import descendants
 from ctxproxy.store.memory_carryover import KeptCarryover
+from ctxproxy.store.memory_facts import KeptPoints
+from ctxproxy.store.memory_sharing import KeptSharing
 from ctxproxy.store.pages import Place
 
 
@@ -26,10 +28,13 @@ class Kept:
     summaries: dict[Tip, Summary] = field(default_factory=dict)
     pins: dict[int, Pin] = field(default_factory=dict)
     carryover: KeptCarryover = field(default_factory=KeptCarryover)
+    points: KeptPoints = field(default_factory=KeptPoints)
+    sharing: KeptSharing = field(default_factory=KeptSharing)
 
     def copy(self) -> Kept:
         kept = (self.messages.copy(), self.parents.copy(), self.checkpoints.copy(), self.summaries.copy(), self.pins.copy())
-        return Kept(self.serial, self.session, *kept, carryover=self.carryover.copy())
+        beside = (self.carryover.copy(), self.points.copy(), self.sharing.copy())
+        return Kept(self.serial, self.session, *kept, *beside)
 
     @property
     def place(self) -> Place:
@@ -124,3 +129,4 @@ def _forget(kept: Kept, effect: Forget) -> None:
     apart = (kept.messages.keys() | {ROOT}) - after
     kept.checkpoints = {at: one for at, one in kept.checkpoints.items() if at[0] in apart}
     kept.summaries = {tip: one for tip, one in kept.summaries.items() if tip in apart}
+    kept.points.forget(effect.tip, after)

@@ -31,9 +31,11 @@ from ctxproxy.store.rows import (
     window_of,
 )
 from ctxproxy.store.sqlite_carryover import SqliteCarryover
+from ctxproxy.store.sqlite_facts import SqliteFacts
 from ctxproxy.store.sqlite_file import OnDamage
 from ctxproxy.store.sqlite_readers import SqliteReaders
 from ctxproxy.store.sqlite_retention import SqliteRetention
+from ctxproxy.store.sqlite_sharing import SqliteGrants, SqliteGraphs, SqliteRatings
 from ctxproxy.store.sqlite_writer import SqliteWriter
 
 KNOWN_CHUNKS = (16, 256, 4096)
@@ -52,6 +54,10 @@ class SqliteStore:
         self._queries = named_queries("reads.sql")
         self.carryover = SqliteCarryover(writer, readers)
         self.retention = SqliteRetention(writer, readers)
+        self.facts = SqliteFacts(writer, readers)
+        self.grants = SqliteGrants(writer, readers)
+        self.ratings = SqliteRatings(writer, readers)
+        self.graphs = SqliteGraphs(writer, readers)
 
     @classmethod
     async def open(cls, path: Path, on_damage: OnDamage) -> SqliteStore:
@@ -127,9 +133,9 @@ class SqliteStore:
         rows = await self._rows("locate", first=first, beyond=first + "g")  # "g" stands behind every hex digit
         return [located_of(row) for row in rows]
 
-    async def sessions(self, limit: int, cursor: str | None, query: str) -> Page:
+    async def sessions(self, limit: int, cursor: str | None, query: str, tag: str = "") -> Page:
         size, below = page_size(limit), place_of(cursor)
-        rows = await self._rows("page", last_used=below.last_used, id=below.serial, query=pack(query), limit=size + 1)
+        rows = await self._rows("page", last_used=below.last_used, id=below.serial, query=pack(query), tag=pack(tag), limit=size + 1)
         found = [session_of(row) for row in rows[:size]]
         more = len(rows) > size
         return Page(tuple(found), cursor_of(Place(found[-1].last_used, rows[size - 1][-1])) if more else None)

@@ -40,6 +40,7 @@ from ctxproxy.store.rows import (
     summary_values,
     window_values,
 )
+from ctxproxy.store.sqlite_points import forget_points
 
 COUNTERS = ("requests", "tokens_in", "tokens_sent", "compactions")
 
@@ -65,14 +66,18 @@ class EffectWriter:
 
     def erase(self, key: SessionKey) -> bool:
         """Delete a session's rows and the bodies that no other session shares; False if it was not there."""
-        session = self._session_id(key)
+        session = self.session_id(key)
         if session is None:
             return False
         self._run("drop_preloads", session=session)
         self._run("drop_bodies", session=session)
         self._run("drop_session", session=session)
-        self._run("note_erasure")
+        self.note_erasure()
         return True
+
+    def note_erasure(self) -> None:
+        """Note that traces of something erased may still be in free space."""
+        self._run("note_erasure")
 
     def erasure_due(self) -> bool:
         """Whether traces of something erased may still be in free space."""
@@ -89,7 +94,7 @@ class EffectWriter:
         if isinstance(effect, PutWindow):
             self._run("put_window", **window_values(effect.belief))
             return True
-        session = self._session_id(effect.key)
+        session = self.session_id(effect.key)
         if session is None:
             return not isinstance(effect, MoveTip) or _not_moved(effect)
         return self._change(session, effect)
@@ -163,20 +168,22 @@ class EffectWriter:
         if effect.erase:
             self._run("make_tombstone", id=message[0])
             self._run("drop_body", body=message[1])
-            self._run("note_erasure")
+            self.note_erasure()
 
     def _drop_decisions(self, session: int, tip: str) -> None:
-        """Drop what may hold text of the message: checkpoints and summaries of any history that it is part of."""
+        """Drop what may hold text of the message: its memory points, checkpoints and summaries of any history that it is part of."""
         decided = {row[0] for row in self._run("decided_tips", session=session)}
-        if not decided:
-            return
-        family = self._run("family", session=session).fetchall()
-        apart = {ROOT, *(child for child, _ in family)} - descendants(family, tip)
-        for covering in decided - apart:
+        covers: set[str] = set()
+        if decided:
+            family = self._run("family", session=session).fetchall()
+            covers = decided - ({ROOT, *(child for child, _ in family)} - descendants(family, tip))
+        forget_points(self.connection, session, tip, covers)
+        for covering in covers:
             self._run("drop_checkpoints", session=session, tip=covering)
             self._run("drop_summaries", session=session, tip=covering)
 
-    def _session_id(self, key: SessionKey) -> int | None:
+    def session_id(self, key: SessionKey) -> int | None:
+        """The number of a session's row; None if it is not there."""
         row = self._run("session_id", **key_values(key)).fetchone()
         return None if row is None else int(row[0])
 

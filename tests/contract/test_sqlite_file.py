@@ -485,7 +485,7 @@ async def test_a_reader_of_the_old_state_holds_the_erasing_up_and_the_next_one_f
 # ---------------------------------------------------------------- look-ups
 
 LOOK_UPS = ["session", "find", "last_known", "history", "leaves", "checkpoints_at", "checkpoints", "summaries_at", "summaries", "pins", "locate"]
-VALUES = dict.fromkeys(("name", "tenant", "tip", "first", "beyond", "query", "last_used", "id", "limit"), "x") | {"tips": "[]"}
+VALUES = dict.fromkeys(("name", "tenant", "tip", "first", "beyond", "query", "tag", "last_used", "id", "limit"), "x") | {"tips": "[]"}
 
 
 async def plan_of(path: Path, query: str) -> list[str]:

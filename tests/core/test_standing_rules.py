@@ -93,6 +93,11 @@ def test_what_matters_little_is_no_rule() -> None:
     assert standing([user("不要用红色。"), assistant("好"), user("这不重要。")]) == ((), {0, 2})
 
 
+def test_rules_held_from_before_stay_where_nothing_stands_before_the_remark() -> None:
+    found = standing([user("Not important.")], held=["Never use tabs."])
+    assert [rule.text for rule in found.rules] == ["Never use tabs."]
+
+
 def test_in_a_longer_message_only_the_sentence_before_matters_little() -> None:
     text = "Never push to main. I fixed the title. Never use tabs. This is not important. Then I went home."
     found = standing([user(text)])

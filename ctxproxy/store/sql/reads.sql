@@ -25,7 +25,7 @@ SELECT s.name, s.tenant, s.tip, s.manner, s.frame, s.system, s.model, s.profile,
     s.cost_all, s.cost_sent, s.cost_summaries, s.cached_expected, s.reported_requests, s.reported_prompt, s.reported_cached,
     (SELECT json_group_array(f.tip) FROM forgotten f WHERE f.session = s.id), s.id
 FROM sessions s
-WHERE (s.last_used, s.id) < (:last_used, :id) AND instr(s.name, :query) > 0
+WHERE (s.last_used, s.id) < (:last_used, :id) AND instr(s.name, :query) > 0 AND (:tag = x'' OR s.tag = :tag)
 ORDER BY s.last_used DESC, s.id DESC LIMIT :limit;
 
 -- The places in the list whose tips are stored; the last one is enough, since what is stored is closed towards the root.

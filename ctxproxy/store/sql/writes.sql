@@ -90,7 +90,8 @@ UPDATE messages SET body = NULL, partial = 0 WHERE id = :id;
 SELECT tip, parent FROM messages WHERE session = :session ORDER BY id;
 
 -- name: decided_tips
-SELECT tip FROM checkpoints WHERE session = :session UNION SELECT tip FROM summaries WHERE session = :session;
+SELECT tip FROM checkpoints WHERE session = :session UNION SELECT tip FROM summaries WHERE session = :session
+UNION SELECT tip FROM points WHERE session = :session AND source = 'summary';
 
 -- name: drop_all_checkpoints
 DELETE FROM checkpoints WHERE session = :session;

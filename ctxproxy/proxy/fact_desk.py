@@ -1,0 +1,126 @@
+"""What is worth knowing of newly stored messages is noted behind the answers: one session's in order, never on a request's path."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from ctxproxy.core.memory_points import Told, changes
+from ctxproxy.core.messages import Tip
+from ctxproxy.core.points import MemoryPoint, Point, PointChanges
+from ctxproxy.core.records import SessionKey, StoredMessage
+from ctxproxy.core.wire import from_log
+from ctxproxy.errors import StoreUnavailable
+from ctxproxy.ports import Store
+from ctxproxy.proxy.counting import Readings
+from ctxproxy.proxy.erasing import forgotten_meanwhile
+from ctxproxy.proxy.metrics import Metrics
+from ctxproxy.proxy.tasks import Tasks
+
+log = logging.getLogger("ctxproxy")
+MOST_WAITING = 100
+"""Of one session: where the store is slower than its conversation, what is older is not noted."""
+MOST_OF_USER = 300
+"""Points of a user's other sessions that new words are compared with."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """Messages of a session that were stored, or points that came with a summary of it; `tip` is the last message that it is about."""
+
+    tip: Tip
+    user: str = ""
+    rows: tuple[StoredMessage, ...] = ()
+    before: tuple[Told, ...] = ()
+    points: tuple[Point, ...] = ()
+
+
+@dataclass(slots=True)
+class _Line:
+    """What waits for one session, and the task that does it."""
+
+    jobs: deque[_Job]
+    work: asyncio.Task[None]
+
+
+class FactDesk:
+    """Reads messages in a thread and writes what they tell; a failure is logged and counted, and nobody else hears of it. An `erasing.Part`."""
+
+    def __init__(self, store: Store, readings: Readings, metrics: Metrics, tasks: Tasks) -> None:
+        self._store = store
+        self._readings = readings
+        self._metrics = metrics
+        self._tasks = tasks
+        self._lines: dict[SessionKey, _Line] = {}
+
+    def note(self, key: SessionKey, user: str, rows: Sequence[StoredMessage], before: Sequence[Told] = ()) -> None:
+        """Have these messages read; `before` are user messages right before them that a remark may mean. Returns at once."""
+        if rows:
+            self._add(key, _Job(rows[-1].tip, user, tuple(rows), tuple(before)))
+
+    def note_summary(self, key: SessionKey, tip: Tip, points: Sequence[Point]) -> None:
+        """Have the points kept that came with a summary of the history up to `tip`; returns at once."""
+        if points:
+            self._add(key, _Job(tip, points=tuple(points)))
+
+    async def erase(self, keys: Collection[SessionKey]) -> None:
+        """Note nothing more of these sessions; what is just being written is waited for."""
+        lines = [line for key in keys if (line := self._lines.get(key))]
+        for line in lines:
+            line.jobs.clear()
+        if lines:
+            await asyncio.wait([line.work for line in lines])
+
+    async def forget(self, key: SessionKey, tips: Collection[Tip]) -> None:
+        """Nothing: each job looks for itself what was forgotten before and while it was done."""
+
+    def _add(self, key: SessionKey, job: _Job) -> None:
+        line = self._lines.get(key)
+        if line is None:
+            jobs = deque([job])
+            self._lines[key] = _Line(jobs, self._tasks.start(self._work(key, jobs), "facts"))
+            return
+        if len(line.jobs) >= MOST_WAITING:
+            line.jobs.popleft()
+            self._metrics.memory_points.labels("left_out").inc()
+        line.jobs.append(job)
+
+    async def _work(self, key: SessionKey, jobs: deque[_Job]) -> None:
+        """Do all that waits for a session, one after the other."""
+        try:
+            while jobs:
+                await self._do(key, jobs.popleft())
+        finally:
+            del self._lines[key]
+
+    async def _do(self, key: SessionKey, job: _Job) -> None:
+        try:
+            session = await self._store.session(key)
+            if session is None:
+                return
+            found = PointChanges(job.points) if job.points else await self._read(key, job, session.forgotten)
+            if found and await self._store.facts.put(key, job.user or session.user, found):
+                self._metrics.memory_points.labels("summary" if job.points else "rules").inc(len(found.new))
+                await forgotten_meanwhile(self._store, key, job.tip, session.forgotten)
+        except StoreUnavailable as error:
+            self._metrics.memory_points.labels("failed").inc()
+            log.warning("could not note the facts of session %s: %s", key.id, error.message)
+        except Exception as error:
+            self._metrics.memory_points.labels("failed").inc()
+            log.exception("reading the facts of a session failed: %s", type(error).__name__)
+
+    async def _read(self, key: SessionKey, job: _Job, forgotten: Collection[Tip]) -> PointChanges:
+        rows = [row for row in job.rows if row.raw and not row.partial and row.tip not in forgotten]
+        fresh = [Told(row.tip, from_log(row.raw), row.created) for row in rows]
+        heard = any(one.message.role == "user" for one in fresh)
+        held = await self._held(key, job.user) if heard else []  # what users say may end something, what others say cannot
+        return await asyncio.to_thread(changes, fresh, job.before, held, key, self._readings)
+
+    async def _held(self, key: SessionKey, user: str) -> list[MemoryPoint]:
+        """What is in force in the session and in its user's others, oldest first."""
+        own = [one for one in await self._store.facts.of(key) if one.in_force]
+        others = await self._store.facts.of_user(key.tenant, user, MOST_OF_USER) if user else []
+        return sorted((*own, *(one for one in others if one.session != key)), key=lambda one: one.point.time)

@@ -1,0 +1,67 @@
+-- name: put_point
+INSERT INTO points (session, number, kind, key, value, tip, time, weight, source, user)
+VALUES (
+    :session, (SELECT coalesce(max(number), 0) + 1 FROM points WHERE session = :session),
+    :kind, :key, :value, :tip, :time, :weight, :source, :user
+)
+RETURNING number;
+
+-- name: touch_anchor
+UPDATE points SET time = :time, weight = max(weight, :weight)
+WHERE session = :session AND kind = :kind AND key = :key AND kind = 'anchor' AND superseded_by IS NULL AND NOT taken_back;
+
+-- name: is_put
+SELECT EXISTS (SELECT 1 FROM points WHERE session = :session AND kind = :kind AND key = :key AND tip = :tip AND value = :value);
+
+-- name: supersede_key
+UPDATE points SET superseded_by = :number
+WHERE session = :session AND kind = :kind AND key = :key AND number < :number AND superseded_by IS NULL AND NOT taken_back;
+
+-- name: supersede
+UPDATE points SET superseded_by = :by WHERE session = :session AND number = :number AND superseded_by IS NULL AND NOT taken_back;
+
+-- name: take_back
+UPDATE points SET taken_back = 1
+WHERE number = :number AND session = (SELECT id FROM sessions WHERE name = :name AND tenant = :tenant) AND superseded_by IS NULL;
+
+-- name: prune
+DELETE FROM points WHERE session = :session AND number IN (
+    SELECT number FROM points WHERE session = :session
+    ORDER BY superseded_by IS NULL AND NOT taken_back DESC, weight DESC, time DESC, number DESC
+    LIMIT -1 OFFSET :most
+);
+
+-- A point goes with all that it took the place of.
+-- name: drop_point
+DELETE FROM points WHERE session = :session AND number IN (
+    WITH RECURSIVE chain(number) AS (
+        SELECT number FROM points WHERE session = :session AND number = :number
+        UNION
+        SELECT p.number FROM points p JOIN chain c ON p.superseded_by = c.number WHERE p.session = :session
+    )
+    SELECT number FROM chain
+);
+
+-- name: drop_points_of
+DELETE FROM points WHERE session = :session AND tip = :tip AND (:source = '' OR source = :source);
+
+-- name: restore_points
+UPDATE points SET superseded_by = NULL
+WHERE session = :session AND superseded_by NOT IN (SELECT number FROM points WHERE session = :session);
+
+-- name: points
+SELECT p.number, p.kind, p.key, p.value, p.tip, p.time, p.weight, p.source, p.user, p.superseded_by, p.taken_back, s.tenant, s.name
+FROM sessions s JOIN points p ON p.session = s.id
+WHERE s.name = :name AND s.tenant = :tenant
+ORDER BY p.number;
+
+-- name: points_of_user
+SELECT p.number, p.kind, p.key, p.value, p.tip, p.time, p.weight, p.source, p.user, p.superseded_by, p.taken_back, s.tenant, s.name
+FROM (
+    SELECT id, tenant, name FROM sessions WHERE tenant = :tenant AND user = :user ORDER BY last_used DESC, id DESC LIMIT :sessions
+) s CROSS JOIN points p ON p.session = s.id
+WHERE p.user = :user AND p.superseded_by IS NULL AND NOT p.taken_back
+ORDER BY p.kind = 'anchor', p.time DESC, s.id DESC, p.number DESC LIMIT :limit;
+
+-- name: tenants_of_user
+SELECT DISTINCT tenant FROM sessions WHERE user = :user ORDER BY tenant;
