@@ -123,7 +123,7 @@ def _forget(kept: Kept, effect: Forget) -> None:
         return
     if effect.erase:
         kept.messages[effect.tip] = replace(message, raw=b"", partial=False)
-    if not (kept.checkpoints or kept.summaries):
+    if not (kept.checkpoints or kept.summaries or kept.points.by_number):
         return
     after = descendants(((m.tip, m.parent) for m in kept.messages.values()), effect.tip)
     apart = (kept.messages.keys() | {ROOT}) - after
