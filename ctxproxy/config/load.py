@@ -204,6 +204,7 @@ def _loaded(tree: Tree, sources: Mapping[str, str], origin: Path | None, overrid
         origin=origin,
         overrides=MappingProxyType(dict(overrides)),
         explicit=MappingProxyType(explicit),
+        restores_as_set="sessions.restore_turns" in sources,
         profile_keys=MappingProxyType(profiles),
     )
     whence = {**_preset_sources(explicit, profiles), **sources}

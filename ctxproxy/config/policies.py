@@ -15,11 +15,12 @@ import msgspec
 from ctxproxy.config import describe
 from ctxproxy.config.build import Faults, read_keys
 from ctxproxy.config.checks import check_context
-from ctxproxy.config.schema import Context, Settings
+from ctxproxy.config.schema import Context, SessionProfile, Settings
 from ctxproxy.core.arms import arm_of
 from ctxproxy.core.policy import Policy
 from ctxproxy.core.presets import PRESETS
 from ctxproxy.core.records import SessionKey
+from ctxproxy.core.restoring import turns_of
 from ctxproxy.errors import BadRequest
 
 NOTHING: Mapping[str, object] = MappingProxyType({})
@@ -85,7 +86,21 @@ def _named(settings: Settings, name: str) -> Policy:
 
 
 def _session_profile(settings: Settings, key: SessionKey | None) -> str | None:
-    return next((entry.profile for entry in settings.sessions.profiles if key and fnmatchcase(key.name, entry.match)), None)
+    entry = session_entry(settings, key) if key else None
+    return entry.profile if entry else None
+
+
+def session_entry(settings: Settings, key: SessionKey) -> SessionProfile | None:
+    """The entry of `sessions.profiles` that is for a session; None if none is."""
+    return next((entry for entry in settings.sessions.profiles if fnmatchcase(key.name, entry.match)), None)
+
+
+def restored_turns(settings: Settings, policy: Policy, key: SessionKey) -> int | None:
+    """How many turns of a session are restored: as its entry says, else `sessions.restore_turns` if that is set, else the preset; None for all."""
+    entry = session_entry(settings, key)
+    if entry and entry.restore_turns is not None:
+        return turns_of(entry.restore_turns, policy.max_turns)
+    return turns_of(settings.sessions.restore_turns if settings.restores_as_set else PRESETS[policy.preset].restore, policy.max_turns)
 
 
 def _route_profile(settings: Settings, model: str) -> str | None:

@@ -75,6 +75,8 @@ class SessionProfile(Section, frozen=True):
 
     match: Name
     profile: Name
+    restore_turns: Count | Literal["all", "auto"] | None = None
+    daily_files: bool = True
 
 
 class Sessions(Section, frozen=True):
@@ -215,6 +217,9 @@ class Settings(Keys, frozen=True):
 
     profile_keys: Mapping[str, Mapping[str, object]] = MappingProxyType({})
     """The keys that each profile sets itself."""
+
+    restores_as_set: bool = False
+    """`sessions.restore_turns` was set anywhere: then it stands under every preset, too."""
 
     def __repr__(self) -> str:
         return f"Settings({as_tree(self)})"

@@ -42,7 +42,6 @@ def _like(pattern: str) -> Asks:
 
 TABLE: tuple[Unavailable, ...] = (
     Unavailable("listen.workers", "more than one worker process", _beyond(1)),
-    Unavailable("sessions.restore_turns", "restoring a part of the turns", _beyond("all")),
     Unavailable("memory.preload.chunks", "preloading pieces of earlier sessions", _beyond(5, 0), idle=True),
     Unavailable("retrieval.kind", "retrieval", _among("keyword", "dense"), idle=True),
     Unavailable("retrieval.top_k", "retrieval", _beyond(3), idle=True),

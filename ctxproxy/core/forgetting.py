@@ -15,7 +15,13 @@ STAGE = "forget"
 """What inserted entries name as their stage."""
 CLEARED = "context_clear"
 """The same where a conversation was cleared."""
-_REASONS = {STAGE: "forgotten or expired, with its group", CLEARED: "the conversation was cleared up to here"}
+RESTORED = "restore"
+"""The same where a conversation went on after a restart."""
+_REASONS = {
+    RESTORED: "left behind at a restart, by sessions.restore_turns",
+    STAGE: "forgotten or expired, with its group",
+    CLEARED: "the conversation was cleared up to here",
+}
 
 
 def expired(history: Sequence[Message], tips: Sequence[Tip]) -> frozenset[Tip]:

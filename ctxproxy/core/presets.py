@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ctxproxy.core.policy import Policy
+from ctxproxy.core.restoring import Depth
 from ctxproxy.core.stages import base
 
 Specs = Sequence[Mapping[str, Any]]
@@ -23,6 +24,8 @@ class Preset:
     in_order: bool = False
     """The stages run strictly one after another; else the reversible ones first, and those that leave no trace only where nothing
     else is enough."""
+    restore: Depth = "all"
+    """What `sessions.restore_turns` is under this preset, unless it is set."""
     patient: bool = False
     """Below `summarize_at` only the reversible stages act."""
 
@@ -60,6 +63,7 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
             ),
             {"max_tokens": 50_000, "max_turns": 20, "max_steps": 15, "compact_at": 1.0, "summarize_at": 1.0, "target": 1.0},
             in_order=True,
+            restore="auto",
         ),
         "hybrid": Preset(
             ({"stage": "summarize_middle", "max_summary_tokens": 500}, {"stage": "priority_window"}, {"stage": "shrink_newest"}),

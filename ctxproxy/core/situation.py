@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ctxproxy.core.budget import Budget, reachable
-from ctxproxy.core.forgetting import CLEARED, expired, without
+from ctxproxy.core.forgetting import CLEARED, RESTORED, expired, without
 from ctxproxy.core.language import language_of
 from ctxproxy.core.memo import Memo, no_memo
 from ctxproxy.core.messages import Message, Tip
@@ -42,6 +42,8 @@ class Situation:
     forgotten: frozenset[Tip] = frozenset()
     cleared: frozenset[Tip] = frozenset()
     """All messages that a conversation was cleared of: left out like forgotten ones, and yet not lost to a search of the past."""
+    restored: frozenset[Tip] = frozenset()
+    """All messages that were left behind at a restart: likewise."""
     summarizer: Literal["llm", "extractive", "off"] = "llm"
     summary_max_tokens: int = 1024
     memo: Memo = no_memo
@@ -59,13 +61,14 @@ def base_transcript(s: Situation) -> Transcript:
     )
     whole = Transcript(entries)
     kept = without(whole, s.cleared, s.count, CLEARED) if s.cleared else whole
-    gone = gone_tips(s) - s.cleared
+    kept = without(kept, s.restored - s.cleared, s.count, RESTORED) if s.restored - s.cleared else kept
+    gone = gone_tips(s) - s.cleared - s.restored
     return kept if gone.isdisjoint(s.reconciled.tips) else without(kept, gone, s.count)
 
 
 def gone_tips(s: Situation) -> frozenset[Tip]:
-    """The messages that are never sent: what somebody had forgotten or cleared, and what the client let expire."""
-    return s.forgotten | s.cleared | expired(s.reconciled.history, s.reconciled.tips)
+    """The messages that are never sent: what somebody had forgotten or cleared, what was not restored, and what the client let expire."""
+    return s.forgotten | s.cleared | s.restored | expired(s.reconciled.history, s.reconciled.tips)
 
 
 def context_of(s: Situation, transcript: Transcript) -> Context:

@@ -8,6 +8,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from ctxproxy.config.policies import session_entry
 from ctxproxy.config.schema import Settings
 from ctxproxy.core.leavings import Leavings, leavings, ready_text
 from ctxproxy.core.memory_notes import Note, is_nothing
@@ -39,7 +40,9 @@ class Notes:
 
     def begin(self, settings: Settings, key: SessionKey, user: str, situation: Situation, plan: Plan) -> None:
         """Note what the plan's decision takes out, if it takes out anything and notes are wanted."""
-        left = leavings(situation, plan) if settings.memory.daily_files else None
+        entry = session_entry(settings, key)
+        wanted = settings.memory.daily_files and (entry is None or entry.daily_files)
+        left = leavings(situation, plan) if wanted else None
         if left is not None:
             self.tasks.start(self._written(settings, key, user, situation, left, plan.wants), "memory file")
 

@@ -11,6 +11,7 @@ from ctxproxy.config.policies import policy_for
 from ctxproxy.config.schema import Settings
 from ctxproxy.core import recall_tool
 from ctxproxy.core.budget import budget
+from ctxproxy.core.carryover import Restore
 from ctxproxy.core.checkpoints import variant_of
 from ctxproxy.core.effects import OpenSession
 from ctxproxy.core.forgetting import cleared
@@ -19,6 +20,7 @@ from ctxproxy.core.policy import Policy
 from ctxproxy.core.preloads import fits_beside
 from ctxproxy.core.presets import acts_when_short
 from ctxproxy.core.records import Checkpoint, Session, SessionKey, StoredMessage, Summary, WindowBelief
+from ctxproxy.core.restoring import left_behind
 from ctxproxy.core.sessions import Joined, Reconciled, answers_open_calls, frame_of, join_full, join_thin, may_be_thin
 from ctxproxy.core.situation import Situation
 from ctxproxy.core.steps import stopped
@@ -28,6 +30,7 @@ from ctxproxy.core.wire import ChatRequest, from_log
 from ctxproxy.ports import Tokenizer
 from ctxproxy.proxy.identify import Caller, target_for
 from ctxproxy.proxy.preloading import Opening, preload_for, stored_preload
+from ctxproxy.proxy.restoring import restore_for
 from ctxproxy.proxy.retention import awake
 from ctxproxy.proxy.state import State
 
@@ -45,6 +48,7 @@ class Ask:
     """Tools and response format."""
     session: Session | None = None
     preload: tuple[Message, ...] = ()
+    restore: Restore | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +113,9 @@ async def prepare(state: State, settings: Settings, chat: ChatRequest, caller: C
     if bare is None and not preload and reconciled.joined is not Joined.THIN and _surely_as_it_came(chat, caller.policy, belief, session, decisions):
         when_sure()
     fixed = await state.counts.fixed(chat.tools, chat.functions, chat.response_format, tokenizer)
-    ask = Ask(chat.model, caller.target.origin, caller.policy, leading, chat.max_output, fixed, session, preload)
+    thin = session if reconciled.joined is Joined.THIN else None
+    restore = await restore_for(state, settings, caller.policy, thin) if thin else None
+    ask = Ask(chat.model, caller.target.origin, caller.policy, leading, chat.max_output, fixed, session, preload, restore)
     situation = await situation_for(state, settings, ask, reconciled, decisions)
     return Prepared(chat, caller, session, frame, belief, fixed, tokenizer, _factor(state, settings, ask), situation, bare)
 
@@ -157,7 +163,8 @@ async def stored_situation(state: State, settings: Settings, session: Session, t
     leading = tuple(read(raw) for raw in session.system)
     policy = policy_for(settings, session.profile or None, session.model, session.key, session.overrides)
     origin = target_for(settings, session.model).origin
-    ask = Ask(session.model, origin, policy, leading, None, session.fixed_tokens, session, await stored_preload(state, session))
+    preload, restore = await stored_preload(state, session), await state.store.carryover.restore(session.key)
+    ask = Ask(session.model, origin, policy, leading, None, session.fixed_tokens, session, preload, restore)
     return await situation_for(state, settings, ask, reconciled, await decisions_for(state, session.key, reconciled.tips))
 
 
@@ -172,6 +179,7 @@ async def situation_for(state: State, settings: Settings, ask: Ask, reconciled: 
     prompt_tokens = budget(ask.policy, belief.window, ask.max_output, fixed).prompt_tokens
     preload = ask.preload if fits_beside(sum(map(count, ask.preload)), prompt_tokens) else ()
     gone = cleared(reconciled.history, reconciled.tips, ask.session.cleared if ask.session else ())
+    restored = left_behind(reconciled.history, reconciled.tips, ask.restore)
     return Situation(
         leading=ask.leading,
         preload=preload,
@@ -185,11 +193,12 @@ async def situation_for(state: State, settings: Settings, ask: Ask, reconciled: 
         now=state.clock(),
         since=ask.session.created if ask.session else state.clock(),
         checkpoints=decisions.checkpoints,
-        summaries=[one for one in decisions.summaries if one.tip not in gone],
+        summaries=[one for one in decisions.summaries if one.tip not in gone | restored],
         pins=decisions.pins,
         memo=state.readings,
         forgotten=ask.session.forgotten if ask.session else frozenset(),
         cleared=gone,
+        restored=restored,
         summarizer=settings.summarizer.manner,
         summary_max_tokens=settings.summarizer.max_tokens,
         idle_s=state.clock() - ask.session.last_used if ask.session else 0.0,

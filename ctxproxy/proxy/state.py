@@ -47,3 +47,5 @@ class State:
     facts: FactDesk
     recall: RecallOffers = field(default_factory=RecallOffers)
     clock: Callable[[], float] = field(default=time.time)
+    started: float = field(default_factory=time.time)
+    """When the program was started: what was last used before is met for the first time since a restart."""

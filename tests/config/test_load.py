@@ -184,8 +184,6 @@ def test_the_error_names_the_first_key_as_its_parameter(write: Write) -> None:
     ("text", "feature"),
     [
         ("listen: {workers: 2}", "more than one worker process"),
-        ("sessions: {restore_turns: 3}", "restoring a part of the turns"),
-        ("sessions: {restore_turns: auto}", "restoring a part of the turns"),
         ("memory: {preload: {chunks: 9}}", "preloading pieces of earlier sessions"),
         ("retrieval: {kind: dense}", "retrieval"),
         ("store: {url: 'postgresql://user:secret@host/db'}", "PostgreSQL as a store"),
