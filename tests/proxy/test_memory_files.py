@@ -126,6 +126,9 @@ async def test_without_a_trim_or_where_it_is_turned_off_there_is_no_file(proxy: 
     off = await proxy(upstream, context=DROPPING, memory={"daily_files": False})
     assert (written(folder_of(running)), await trimmed(off)) == ([], [])
     assert not folder_of(off).exists()
+    entry = {"match": "s*", "profile": "p", "daily_files": False}
+    off = await proxy(upstream, context=DROPPING, profiles={"p": {}}, sessions={"profiles": [entry]})
+    assert await trimmed(off) == []
 
 
 async def test_a_users_sessions_share_the_users_folder(proxy: StartProxy, upstream: ScriptedUpstream) -> None:
