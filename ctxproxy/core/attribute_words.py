@@ -31,6 +31,7 @@ COPULAS = frozenset(COPULA_WORDS.split())
 LINKS = COPULAS | frozenset(LINK_WORDS.split())
 """What may stand between a name and its value."""
 PLACING = frozenset(("at", "on", "by", "for", "from"))
+PRONOUNS = frozenset(("them", "him", "us", "one", "who"))
 DETERMINERS = frozenset(["the", "my", "our", "a", "an", "this", "his", "her", "their", "your", "its"])
 JOINTS = frozenset(("for", "of", "per"))
 """What may stand inside a name."""
@@ -42,7 +43,7 @@ LINKS_HAN = re.compile(
 WEAK_LINKS_HAN = frozenset(("在", "有", "到", "共", "需要", "可以", "应该", "现在", "目前", "已经", "只有"))
 """They tie nothing by themselves: "我买了3个", "我有3个"."""
 BEFORE_HAN = re.compile(
-    "^(?:那么?|另外|还有|其中|这次|本次|此次|现在|目前|以后|今后|从现在起|请?把|请?将|我们的|我们|咱们的?|我的|我|你的|您的|他的|她的|这个|那个|的)+"
+    "^(?:那么?|另外|还有|其中|这次|本次|此次|现在|目前|以后|今后|从现在起|请?把|请?将|我们的|我们|咱们的?|我的|我|你的|您的|他的|她的|它的|可以|然后|最好|通常|一般|而|希望|有没有|但是?|不过|打算|分以上的?|要|这个|那个|的)+"
 )
 HAN_NOUN = re.compile(
     "(?:总|月|年|日|单|每月|每天|每年|每人|旅行|酒店|住宿|交通|餐饮|项目|营销|广告)?"
@@ -50,7 +51,9 @@ HAN_NOUN = re.compile(
     "|电话|手机号?|房间号|生日|日期|时间|字数|长度|温度|利率|折扣|首付)$"
 )
 """Right before a number it needs no word between."""
-UNFIT_HAN = re.compile("[了过着去来想买吃看听说给让请问做写个和与跟被]")
+UNFIT_HAN = re.compile(
+    "[了过着去来想买吃看听说给让请问做写个和与跟被]|知道|记得|记错|推荐|帮我|^(?:.|他们|她们|它们|今天|明天|昨天|今年|去年|那年|当时|那时|大家|自己|都)$"
+)
 HYPOTHETICAL = re.compile(
     r"\W*(?:if|suppose|assuming|assume|imagine|unless|what if|when|say|let['’]s say|for example|e\.g)\b"
     r"|\W*(?:如果|假如|假设|要是|万一|比如|例如|倘若)"
@@ -64,11 +67,11 @@ NO_VALUE = re.compile(
 _WORD = r"[\w'’.+@-]+"
 _NAME = rf"{_WORD}(?: [A-Z]{_WORD}){{0,2}}"
 _REST = r"[^,;!?，。；！？\n]{1,80}"
-_NO_HAN_NAME = "[他她你它人了不我大过来去车个醒什啥]"
+_NO_HAN_NAME = "[他她你它人了不我大过来去车个醒什啥下一辆]"
 _HAN_NAME = "[\u3400-\u9fff·]{1,6}?(?=[了吧啊呀哦，。！？,.!?、\\s]|就[行好]|即可|$)|[A-Z][A-Za-z]{1,20}(?: [A-Z][A-Za-z]{1,20})?"
 _RELATIVES = r"(?:wife|husband|partner|son|daughter|mother|father|brother|sister|boss|manager|dog|cat|pet|team|company|project|startup)"
 _NOUNS = (
-    r"full name|first name|last name|surname|nickname|e-?mail(?: address)?|phone(?: number)?|address|city|home ?town|country|birthday|date of birth"
+    r"full name|first name|last name|surname|nickname|e-?mail(?: address)?|phone number|address|city|home ?town|country|birthday|date of birth"
     r"|job|profession|occupation|employer|role|time ?zone|native language|mother tongue|user ?name|account(?: number| id)?|customer (?:id|number)"
     r"|order (?:id|number)|membership (?:id|number)|nationality|diet|blood type|shoe size|license plate"
 )
@@ -80,7 +83,7 @@ def _row(pattern: str, kind: PointKind, key: str = "", *, exact_case: bool = Fal
 
 OWN = (
     _row(
-        rf"(?<!\w)(?:[Mm]y name(?: is|['’]s)|(?:[Pp]lease |[Jj]ust )?[Cc]all me|I(?: am|['’]m) called) (?P<v>{_NAME})",
+        rf"(?<!\w)(?:[Mm]y name(?: is|['’]s)|I(?: am|['’]m) called|(?:[Pp]lease |[Jj]ust )?[Cc]all me(?= [A-Z])) (?P<v>{_NAME})",
         "entity",
         "name",
         exact_case=True,
@@ -98,7 +101,7 @@ OWN = (
         f"(?:我(?:的名字)?(?:名叫|叫做?)|(?:请|以后|可以|就)叫我|我的(?:名字|姓名)(?:是|叫|为))(?!{_NO_HAN_NAME})(?P<v>{_HAN_NAME})", "entity", "name"
     ),
     _row(f"我(?:现在|目前)?(?:住在|家在|定居在)(?P<v>{_REST})", "place", "住址"),
-    _row("我(?:现在|目前)?在(?P<v>[^,，。；;！？?!在的]{2,20}?)(?:工作|上班|任职)", "entity", "工作单位"),
+    _row("我(?:现在|目前)?在(?P<v>[^,，。；;！？?!在的想考虑找做忙要换学着了]{2,20}?)(?:工作|上班|任职)", "entity", "工作单位"),
     _row("我对(?P<v>[^,，。；;！？?!]{1,12}?)过敏", "entity", "过敏"),
     _row(
         f"我的(?P<k>邮箱|电话|手机号?|微信号?|生日|职业|公司|城市|地址|国籍|会员号|工号|学号|订单号|账号|专业)(?:是|为|：|:)(?P<v>{_REST})", "entity"

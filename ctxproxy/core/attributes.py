@@ -22,6 +22,7 @@ from ctxproxy.core.attribute_words import (
     NO_VALUE,
     OWN,
     PLACING,
+    PRONOUNS,
     UNFIT_HAN,
     VALUE,
     WEAK_LINKS_HAN,
@@ -109,7 +110,7 @@ def _phrase(words: list[str]) -> tuple[list[str], bool]:
         word = words[at]
         joint = bool(key) and word in JOINTS
         inner = word in DETERMINERS and at > 0 and words[at - 1] in JOINTS and bool(key)
-        if not (joint or inner or (word[0].isalpha() and word not in EMPTY)):
+        if not (joint or inner or (word[0].isalpha() and word not in EMPTY | PRONOUNS)):
             break
         key.insert(0, word)
         at -= 1

@@ -36,6 +36,7 @@ from ctxproxy.core.attributes import Attribute, attributes
         ("预算改成三千元", [("number", "预算", "三千元")]),
         ("我们的总预算不超过1.2万元", [("number", "总预算", "1.2万元")]),
         ("这次去云南的酒店预算大概3000元", [("number", "酒店预算", "3000元")]),
+        ("它的开放时间是8:30", [("date", "开放时间", "8:30")]),
         ("会议改到下周三", [("date", "会议", "下周三")]),
         ("截止日期是3月5日", [("date", "截止日期", "3月5日")]),
         ("服务器端口为8080", [("number", "服务器端口", "8080")]),
@@ -70,6 +71,13 @@ def test_a_thing_and_its_value_are_found(sentence: str, expected: list[tuple[str
         "去年比较贵的大别墅房子很多是5套",
         "Nothing here says anything",
         "an is 5",
+        "The class with them is on Friday",
+        "call me out at 5",
+        "my phone is slow",
+        "帮我叫下出租车，我叫下车",
+        "我在考虑换一份工作",
+        "他是1990年出生的",
+        "今天是星期五",
     ],
 )
 def test_a_question_a_supposition_and_a_number_without_a_name_give_nothing(sentence: str) -> None:
