@@ -10,14 +10,17 @@ from types import MappingProxyType
 from ctxproxy.core.commands import MARK
 from ctxproxy.core.fates import fates
 from ctxproxy.core.language import Language
+from ctxproxy.core.memory_points import told
 from ctxproxy.core.messages import Message, text_of, tool_calls
 from ctxproxy.core.plan import Plan, as_decided
+from ctxproxy.core.points import MemoryPoint
 from ctxproxy.core.records import Pin, WindowBelief
 from ctxproxy.core.situation import Situation, base_transcript
 from ctxproxy.core.why import Why
 
 SHOWN_CHARS = 200
 """Of a text that is named in an answer."""
+SHOWN_FACTS = 40
 SHOWN_MESSAGES = 5
 """Of those that hold a phrase."""
 _SAID: Mapping[str, tuple[str, str]] = MappingProxyType(
@@ -78,6 +81,10 @@ _SAID: Mapping[str, tuple[str, str]] = MappingProxyType(
         ),
         "pins": ("Pinned texts:", "固定文本："),
         "no_pins": ("There are no pinned texts.", "没有固定文本。"),
+        "facts": ("What is known from what was said here:", "从对话中得知："),
+        "facts_of_user": ("What is known from all that this user said:", "从该用户的全部对话中得知："),
+        "no_facts": ("Nothing is noted yet.", "尚无记录。"),
+        "more_facts": ("… and {more} more; `/facts <text>` looks for some", "……还有 {more} 条；用 `/facts <文本>` 查找"),
         "forgotten": (
             "Forgotten: {messages} messages and {pins} pins that hold “{text}” are never sent again. The log keeps the messages.",
             "已遗忘：含有“{text}”的 {messages} 条消息和 {pins} 条固定文本不再发送。日志仍保留这些消息。",
@@ -168,6 +175,18 @@ def compacted_line(s: Situation, after: Plan, language: Language) -> str:
 def pin_lines(pins: Sequence[Pin], language: Language) -> list[str]:
     """What `/pins` tells."""
     return [say("pins", language), *(f"{pin.number}. {short(pin.text)}" for pin in pins)] if pins else [say("no_pins", language)]
+
+
+def fact_lines(facts: Sequence[MemoryPoint], text: str, language: Language, *, of_user: bool) -> list[str]:
+    """What `/facts` tells: the newest of what is in force and holds a text; ids, paths and links only where one is asked for."""
+    low = text.casefold()
+    points = [one.point for one in facts if low in f"{one.point.key}\n{one.point.value}".casefold()]
+    shown = [point for point in points if text or point.kind != "anchor"]
+    if not shown:
+        return [say("no_facts", language)]
+    lines = [f"- {short(told(point))}" for point in shown[:SHOWN_FACTS]]
+    more = len(shown) - len(lines)
+    return [say("facts_of_user" if of_user else "facts", language), *lines, *([say("more_facts", language, more=more)] if more else [])]
 
 
 def why_lines(why: Why, language: Language) -> list[str]:

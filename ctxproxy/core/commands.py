@@ -74,7 +74,14 @@ class AskWhy:
     text: str
 
 
-Command: TypeAlias = ShowContext | ClearContext | Compact | ShowConfig | SetConfig | Keep | ShowPins | ForgetText | AskWhy
+@dataclass(frozen=True, slots=True)
+class ShowFacts:
+    """`/facts`, `/facts <text>`"""
+
+    text: str = ""
+
+
+Command: TypeAlias = ShowContext | ClearContext | Compact | ShowConfig | SetConfig | Keep | ShowPins | ForgetText | AskWhy | ShowFacts
 _BARE: Mapping[str, Command] = MappingProxyType(
     {"/context": ShowContext(), "/context clear": ClearContext(), "/clear": ClearContext(), "/compact": Compact(), "/pins": ShowPins()}
 )
@@ -126,6 +133,8 @@ def parse(text: str) -> Command | None:
             return ForgetText(rest)
         case "/why":
             return AskWhy(rest)
+        case "/facts":
+            return ShowFacts(rest)
     return _BARE.get(" ".join((word, rest)).strip())
 
 

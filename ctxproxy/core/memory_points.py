@@ -69,12 +69,12 @@ def changes(fresh: Sequence[Told], before: Sequence[Told], held: Sequence[Memory
     force of the session and of its user's other sessions, oldest first.
     """
     fresh = [one for one in fresh if not (is_frame(one.message) or is_filler(one.message))]
-    told = (*before, *fresh)
+    heard = (*before, *fresh)
     ruling = [one for one in held if is_statement(one.point)]
     texts = [one.point.value for one in ruling]
-    stated = standing([one.message for one in told], texts, memo)
+    stated = standing([one.message for one in heard], texts, memo)
     ledger = _Ledger(held, session)
-    for at, one in enumerate(told):
+    for at, one in enumerate(heard):
         if at in stated.little:
             ledger.end_all_of(one.tip)
         elif at >= len(before):
@@ -242,7 +242,7 @@ def user_block(facts: Sequence[MemoryPoint], max_tokens: int, count_text: CountT
     """
     known = sorted(in_force_for_user(facts), key=lambda one: (ORDER.index(one.point.kind), -one.point.weight))
     rules = " ".join(one.point.value for one in known if is_statement(one.point))
-    lines = [_line(one.point) for one in known if _is_told(one.point, rules)]
+    lines = [told(one.point) for one in known if _is_told(one.point, rules)]
     names = [one.point.key for one in known if one.point.kind == "anchor" and one.point.weight >= WEIGHTS["name"] * ANCHOR_SHARE][:MOST_TOLD_ANCHORS]
     lines += [f"{ANCHOR_LABELS[language]}: {'; '.join(names)}"] if names else []
     heading = HEADINGS[language]
@@ -258,5 +258,6 @@ def _is_told(point: Point, rules: str) -> bool:
     return is_statement(point) or point.value not in rules
 
 
-def _line(point: Point) -> str:
+def told(point: Point) -> str:
+    """A point on a line: a sentence as it was said, else the key with its value."""
     return point.value if point.key == subject(point.value) else f"{point.key}: {point.value}"

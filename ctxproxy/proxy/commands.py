@@ -14,10 +14,11 @@ from ctxproxy.config import own_keys
 from ctxproxy.config.policies import Choice, choose
 from ctxproxy.config.schema import Settings
 from ctxproxy.core import completions, jsontext
-from ctxproxy.core.command_answers import Standing, answer, compacted_line, context_lines, pin_lines, say, short, why_lines
-from ctxproxy.core.commands import AskWhy, ClearContext, Command, Compact, ForgetText, Keep, SetConfig, ShowConfig, ShowContext, ShowPins
+from ctxproxy.core.command_answers import Standing, answer, compacted_line, context_lines, fact_lines, pin_lines, say, short, why_lines
+from ctxproxy.core.commands import AskWhy, ClearContext, Command, Compact, ForgetText, Keep, SetConfig, ShowConfig, ShowContext, ShowFacts, ShowPins
 from ctxproxy.core.effects import AppendMessages, Choose, Effect, OpenSession
 from ctxproxy.core.language import language_of
+from ctxproxy.core.memory_points import in_force_for_user
 from ctxproxy.core.messages import leading_system
 from ctxproxy.core.phrases import Phrase, phrase_of
 from ctxproxy.core.pins import pins_tokens
@@ -35,6 +36,7 @@ from ctxproxy.proxy.tracing import trace
 
 PINS_SHARE = 4
 """Pins may take a fourth of what a history may."""
+MOST_FACTS = 1000
 LEAST_CHARS = 2
 """What is shorter stands in nearly every message."""
 
@@ -105,6 +107,8 @@ class _Orders:
                 lines = await self._about("/forget", text, self._forget)
             case AskWhy(text=text):
                 lines = await self._about("/why", text, self._why)
+            case ShowFacts(text=text):
+                lines = await self._facts(text)
             case _:
                 assert_never(command)
         return lines
@@ -195,6 +199,15 @@ class _Orders:
             await store.carryover.drop_preload(self._key)
         await self._state.eraser.messages(self._key, tips, [pin.number for pin in pins])
         return [self._say("forgotten", messages=len(tips) + carried, pins=len(pins), text=short(phrase.text))]
+
+    async def _facts(self, text: str) -> list[str]:
+        """Of a known user what holds in all his sessions, else what the session tells."""
+        facts = self._state.store.facts
+        if self._user:
+            found = await facts.of_user(self._key.tenant, self._user, MOST_FACTS)
+        else:
+            found = [one for one in await facts.of(self._key) if one.in_force]
+        return fact_lines(in_force_for_user(found), text, self._language, of_user=bool(self._user))
 
     async def _why(self, phrase: Phrase) -> list[str]:
         session = self._prepared.session

@@ -6,11 +6,13 @@ from dataclasses import replace
 
 from ctxproxy.core.command_answers import (
     SHOWN_CHARS,
+    SHOWN_FACTS,
     SHOWN_MESSAGES,
     Standing,
     answer,
     compacted_line,
     context_lines,
+    fact_lines,
     pin_lines,
     say,
     short,
@@ -20,8 +22,9 @@ from ctxproxy.core.commands import is_own_answer
 from ctxproxy.core.messages import make
 from ctxproxy.core.phrases import Found
 from ctxproxy.core.plan import compacted_now, plan
+from ctxproxy.core.points import MemoryPoint, Point
 from ctxproxy.core.policy import Policy
-from ctxproxy.core.records import Pin, WindowBelief
+from ctxproxy.core.records import Pin, SessionKey, WindowBelief
 from ctxproxy.core.why import Held, StandIn, State, Why
 from tests.core.chains import FIXED_TOKENS, Chain
 from tests.core.histories import FILLER, assistant, call, count, result, talk, user
@@ -110,3 +113,17 @@ def test_why_has_nothing_to_bring_back_where_nothing_is_missing() -> None:
     sent = Why("s", "berth", 3, (held(1, "sent", None),), 0, (2,), ())
     assert why_lines(sent, "en")[1:] == ["The next request carries it.", why_lines(sent, "en")[2]]
     assert why_lines(Why("s", "berth", 3, (), 0, (), ()), "zh") == ["“berth”出现在本会话 3 条消息中的 0 条里。"]
+
+
+def fact(kind: str, key: str, value: str) -> MemoryPoint:
+    return MemoryPoint(1, Point(kind, key, value, "aa", 1.0, 1.0), SessionKey("ab" * 16, "s"))  # type: ignore[arg-type]
+
+
+def test_facts_are_listed_by_key_and_anchors_only_where_they_are_asked_for() -> None:
+    facts = [fact("entity", "name", "Ann"), fact("anchor", "A-4711", "id"), fact("rule", "use tabs", "Use tabs!")]
+    assert fact_lines(facts, "", "en", of_user=False) == ["What is known from what was said here:", "- name: Ann", "- use tabs: Use tabs!"]
+    assert fact_lines(facts, "a-47", "zh", of_user=True) == ["从该用户的全部对话中得知：", "- A-4711: id"]
+    assert fact_lines(facts, "nothing", "en", of_user=False) == ["Nothing is noted yet."]
+    many = [fact("number", f"n{n}", str(n)) for n in range(SHOWN_FACTS + 3)]
+    lines = fact_lines(many, "", "en", of_user=False)
+    assert (len(lines), lines[-1]) == (SHOWN_FACTS + 2, "… and 3 more; `/facts <text>` looks for some")

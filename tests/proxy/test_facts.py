@@ -258,3 +258,22 @@ async def test_a_summarizer_is_not_asked_for_points_by_default(proxy: StartProxy
     asked = [call for call in upstream.calls if is_summary(call)]
     assert asked
     assert all("memory_points" not in str(call.messages) for call in asked)
+
+
+async def test_facts_are_listed_by_a_command_of_the_session_or_of_the_known_user(proxy: StartProxy, upstream: ScriptedUpstream) -> None:
+    running = await proxy(upstream)
+    await running.chat("My name is Ann.", session="one", headers={**APPEND, **ANN})
+    for session, headers in (("two", ANN), ("three", {})):
+        await running.chat("The budget is 4,500 €, see A-4711.", session=session, headers={**APPEND, **headers})
+    await running.settled()
+    calls = len(upstream.calls)
+    mine = (await running.chat("/facts", session="two", headers=APPEND)).text
+    assert mine.startswith("[ctxproxy] What is known from all that this user said:")
+    assert "- name: Ann" in mine
+    assert "- budget: 4,500 €" in mine
+    nobodys = (await running.chat("/facts", session="three", headers=APPEND)).text
+    assert "- budget: 4,500 €" in nobodys
+    assert "Ann" not in nobodys
+    assert "- A-4711: id" in (await running.chat("/facts a-47", session="three", headers=APPEND)).text
+    assert "Nothing is noted yet." in (await running.chat("/facts zebra", session="three", headers=APPEND)).text
+    assert len(upstream.calls) == calls
