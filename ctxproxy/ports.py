@@ -105,6 +105,10 @@ class Carryover(Protocol):
 
     async def drop_preload(self, key: SessionKey) -> None: ...
 
+    async def drop_told(self, key: SessionKey) -> None:
+        """Drop what other sessions began with that tells of this one; nothing of it is left in the files then."""
+        ...
+
     async def restore(self, key: SessionKey) -> Restore | None: ...
 
     async def put_restore(self, key: SessionKey, restore: Restore) -> None:

@@ -55,6 +55,7 @@ class _Facts:
             raise BadRequest("a fact is named by its number", param="n")
         if not await self._state.store.facts.drop(session.key, int(given)):
             raise NotFound(f"session {session.key.id} has no fact {given}; GET sessions/{{id}}/facts lists them", param="n")
+        await self._state.store.carryover.drop_told(session.key)
         return web.json_response({"n": int(given), "deleted": True})
 
 

@@ -9,7 +9,9 @@ from ctxproxy.core.carryover import Digest
 from ctxproxy.core.extractive import CountText, squeeze
 from ctxproxy.core.frames import MEMORY, acknowledgement, item, said, without_frames
 from ctxproxy.core.language import Language
+from ctxproxy.core.memory_points import user_block
 from ctxproxy.core.messages import Message
+from ctxproxy.core.points import MemoryPoint
 from ctxproxy.core.records import Summary
 from ctxproxy.core.situation import Situation
 
@@ -35,7 +37,7 @@ class Remembered:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """The messages that a session starts with; `items` of what was offered is in it."""
+    """The messages that a session starts with; so many sessions and pieces are in it, and the facts as one."""
 
     messages: tuple[Message, Message]
     items: int
@@ -53,13 +55,26 @@ def told_of(summaries: Sequence[Summary], digest: Digest | None) -> str:
     return "\n".join(text for text in (without_frames(newest.text) if newest else "", digest.text if digest and later else "") if text)
 
 
-def block_of(sessions: Sequence[Remembered], pieces: Sequence[Remembered], room: int, count_text: CountText, language: Language) -> Block | None:
-    """The block, the sessions first, each item shortened to its bound and left out where no room is left; None if there is nothing to tell."""
+@dataclass(frozen=True, slots=True)
+class Past:
+    """All that may be told of a user's earlier sessions."""
+
+    facts: Sequence[MemoryPoint] = ()
+    sessions: Sequence[Remembered] = ()
+    pieces: Sequence[Remembered] = ()
+
+
+def block_of(past: Past, room: int, count_text: CountText, language: Language) -> Block | None:
+    """The block: facts, sessions, pieces; each item shortened to its bound and left out where no room is left; None if there is nothing to tell."""
     wording = MEMORY[language]
     lines = [wording.title]
     items = 0
     left = room - count_text(wording.title) - count_text(acknowledgement(language).content) - len(MEMORY)
-    for heading, found in ((wording.sessions, sessions), (wording.pieces, pieces)):
+    if known := user_block(past.facts, min(ITEM_TOKENS, left), count_text, language):
+        lines.append(known)
+        left -= count_text(known) + 1
+        items += 1
+    for heading, found in ((wording.sessions, past.sessions), (wording.pieces, past.pieces)):
         kept = _fitting(found, left - count_text(heading), count_text)
         if kept:
             lines += [heading, *kept]

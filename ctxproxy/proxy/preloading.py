@@ -15,7 +15,8 @@ from ctxproxy.core.effects import OpenSession
 from ctxproxy.core.extractive import CountText, extract
 from ctxproxy.core.language import Language, language_of
 from ctxproxy.core.messages import Message, read
-from ctxproxy.core.preloads import ITEM_TOKENS, Remembered, block_of, room_for, told_of
+from ctxproxy.core.points import MemoryPoint
+from ctxproxy.core.preloads import ITEM_TOKENS, Past, Remembered, block_of, room_for, told_of
 from ctxproxy.core.records import Session, SessionKey, StoredMessage
 from ctxproxy.core.wire import from_log
 from ctxproxy.errors import StoreUnavailable
@@ -27,6 +28,8 @@ from ctxproxy.proxy.state import State
 log = logging.getLogger("ctxproxy")
 LOOKED_AT = 4
 """Sessions that are looked at for one that is told of: some have nothing to tell yet."""
+MOST_FACTS = 300
+"""Facts of the user that are looked through for what the block tells."""
 GROWN = 4
 """A digest is made anew when a session has grown by one in so many messages: over a whole conversation it is read about five times."""
 
@@ -76,12 +79,20 @@ async def _made(state: State, settings: Settings, key: SessionKey, opening: Open
         if len(told) < wanted.sessions and (text := await _told(state, session)):
             told[session.key] = Remembered(f"{local_time(session.last_used, zone_of(settings.memory.timezone)):%Y-%m-%d}", text)
     room, language = room_for(opening.prompt_tokens), language_of(opening.history)
-    block = await asyncio.to_thread(block_of, [*told.values()], [], room, opening.count_text, language)
+    facts = await _facts(state, settings, key.tenant, opening.caller.user)
+    block = await asyncio.to_thread(block_of, Past(facts, [*told.values()]), room, opening.count_text, language)
     if block is None:
         return None
     now = state.clock()
     preload = Preload(tuple(message.raw for message in block.messages), block.items, now)
-    return await state.store.carryover.begin(OpenSession(key, now, recall=opening.recall, user=opening.caller.user), preload, [*told])
+    sources = {*told, *(fact.session for fact in facts)}
+    return await state.store.carryover.begin(OpenSession(key, now, recall=opening.recall, user=opening.caller.user), preload, sources)
+        OpenSession(key, now, recall=opening.recall, user=opening.caller.user), preload, {*told, *(fact.session for fact in facts)}
+    )
+
+
+async def _facts(state: State, settings: Settings, tenant: str, user: str) -> list[MemoryPoint]:
+    return await state.store.facts.of_user(tenant, user, MOST_FACTS) if settings.memory.facts else []
 
 
 async def _told(state: State, session: Session) -> str:

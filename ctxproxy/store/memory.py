@@ -45,7 +45,7 @@ class MemoryStore:
         self._windows: dict[tuple[str, str], WindowBelief] = {}
         self._serial = 0
         self._closed = False
-        self.carryover = MemoryCarryover(lambda key: kept.carryover if (kept := self._of(key)) else None, self._open)
+        self.carryover = MemoryCarryover(lambda key: kept.carryover if (kept := self._of(key)) else None, self._open, self._told_of)
         self.facts = MemoryFacts(
             lambda key: kept.points if (kept := self._of(key)) else None, lambda: ((k.session, k.points) for k in self._everyone())
         )

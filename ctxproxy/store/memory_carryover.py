@@ -35,9 +35,10 @@ Of = Callable[[SessionKey], KeptCarryover | None]
 class MemoryCarryover:
     """Over what the store keeps of each session; `of` raises StoreUnavailable once it is closed."""
 
-    def __init__(self, of: Of, begin: Callable[[OpenSession], None]) -> None:
+    def __init__(self, of: Of, begin: Callable[[OpenSession], None], drop_told: Callable[[SessionKey], None]) -> None:
         self._of = of
         self._begin = begin
+        self._drop_told = drop_told
 
     async def digest(self, key: SessionKey) -> Digest | None:
         kept = self._of(key)
@@ -62,6 +63,9 @@ class MemoryCarryover:
     async def drop_preload(self, key: SessionKey) -> None:
         if kept := self._of(key):
             kept.preload, kept.sources = None, frozenset()
+
+    async def drop_told(self, key: SessionKey) -> None:
+        self._drop_told(key)
 
     async def restore(self, key: SessionKey) -> Restore | None:
         kept = self._of(key)

@@ -44,6 +44,9 @@ class SqliteCarryover:
     async def drop_preload(self, key: SessionKey) -> None:
         await self._writer.submit(lambda writer: writer.connection.execute(QUERIES["drop_preload"], key_values(key)).rowcount > 0)
 
+    async def drop_told(self, key: SessionKey) -> None:
+        await self._writer.submit(lambda writer: _told_dropped(writer, key), erases=True)
+
     async def restore(self, key: SessionKey) -> Restore | None:
         row = await self._row("restore", key)
         return Restore(row[0], row[1]) if row else None
@@ -60,24 +63,27 @@ class SqliteCarryover:
 
 
 def _put(writer: EffectWriter, query: str, key: SessionKey, values: dict[str, object]) -> bool:
-    session = _session_id(writer, key)
+    session = writer.session_id(key)
     return session is not None and writer.connection.execute(QUERIES[query], {**values, "session": session}).rowcount > 0
 
 
 def _begun(writer: EffectWriter, opened: OpenSession, preload: Preload, sources: Collection[SessionKey]) -> bool:
     """The session is made in any case; the preload only if all that it tells of are still there, and if there is none yet."""
     writer.carry_out([opened])
-    found = [_session_id(writer, key) for key in sources]
+    found = [writer.session_id(key) for key in sources]
     if None in found:
         return False
     values = {"messages": msgspec.msgpack.encode(preload.messages), "items": preload.items, "created": preload.created}
     if not _put(writer, "put_preload", opened.key, values):
         return False
-    session = _session_id(writer, opened.key)
+    session = writer.session_id(opened.key)
     writer.connection.executemany(QUERIES["put_source"], [{"session": session, "source": source} for source in found])
     return True
 
 
-def _session_id(writer: EffectWriter, key: SessionKey) -> int | None:
-    row = writer.connection.execute(QUERIES["session_id"], key_values(key)).fetchone()
-    return None if row is None else int(row[0])
+def _told_dropped(writer: EffectWriter, key: SessionKey) -> bool:
+    session = writer.session_id(key)
+    if session is not None:
+        writer.drop_preloads(session)
+        writer.note_erasure()
+    return session is not None

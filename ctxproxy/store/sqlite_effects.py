@@ -69,11 +69,15 @@ class EffectWriter:
         session = self.session_id(key)
         if session is None:
             return False
-        self._run("drop_preloads", session=session)
+        self.drop_preloads(session)
         self._run("drop_bodies", session=session)
         self._run("drop_session", session=session)
         self.note_erasure()
         return True
+
+    def drop_preloads(self, session: int) -> None:
+        """Drop what other sessions began with that tells of this one."""
+        self._run("drop_preloads", session=session)
 
     def note_erasure(self) -> None:
         """Note that traces of something erased may still be in free space."""
@@ -160,7 +164,7 @@ class EffectWriter:
     def _forget(self, session: int, effect: Forget) -> None:
         self._run("forget", session=session, tip=effect.tip)
         self._run("drop_digest", session=session)
-        self._run("drop_preloads", session=session)
+        self.drop_preloads(session)
         message = self._message(session, effect.tip)
         if message is None:
             return

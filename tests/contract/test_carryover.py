@@ -48,7 +48,7 @@ async def test_a_preload_that_tells_of_a_session_that_is_gone_is_not_kept(stores
     assert await stores.read.session(NEW) is not None
 
 
-@pytest.mark.parametrize("how", ["erased", "forgotten", "dropped"])
+@pytest.mark.parametrize("how", ["erased", "forgotten", "dropped", "told"])
 async def test_a_preload_goes_when_something_goes_that_it_tells_of(stores: Handles, how: str) -> None:
     messages = chain("a", "b")
     await stores.write.apply([*begun(KEY, messages), *begun(OTHER, messages)])
@@ -58,12 +58,17 @@ async def test_a_preload_goes_when_something_goes_that_it_tells_of(stores: Handl
     assert await stores.read.carryover.preload(NEW) == PRELOAD
     if how == "dropped":
         await stores.write.carryover.drop_preload(NEW)
+    elif how == "told":
+        await stores.write.carryover.drop_told(OTHER)
+        assert await stores.read.carryover.preload(NEW) == PRELOAD
+        await stores.write.carryover.drop_told(KEY)
+        await stores.write.carryover.drop_told(SessionKey(KEY.tenant, "none"))
     elif how == "erased":
         await stores.write.erase(KEY)
     else:
         await stores.write.apply([Forget(KEY, messages[0].tip)])
     assert await stores.read.carryover.preload(NEW) is None
-    assert (await stores.read.carryover.digest(KEY) is None) is (how != "dropped")
+    assert (await stores.read.carryover.digest(KEY) is None) is (how in ("erased", "forgotten"))
     assert await stores.write.carryover.begin(OpenSession(NEW, 6.0), PRELOAD, [OTHER]) == PRELOAD
 
 

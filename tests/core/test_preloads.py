@@ -8,16 +8,19 @@ import pytest
 
 from ctxproxy.core.carryover import Digest
 from ctxproxy.core.frames import MEMORY, is_filler, is_frame
+from ctxproxy.core.memory_points import HEADINGS
 from ctxproxy.core.messages import text_of
 from ctxproxy.core.plan import observed, plan
+from ctxproxy.core.points import MemoryPoint, Point
 from ctxproxy.core.policy import Policy
-from ctxproxy.core.preloads import ITEM_TOKENS, MOST_TOKENS, Remembered, block_of, fits_beside, lighter, room_for, told_of
-from ctxproxy.core.records import Summary
+from ctxproxy.core.preloads import ITEM_TOKENS, MOST_TOKENS, Past, Remembered, block_of, fits_beside, lighter, room_for, told_of
+from ctxproxy.core.records import SessionKey, Summary
 from ctxproxy.core.rescue_plans import cleared
 from ctxproxy.core.situation import Situation
 from tests.core.chains import Chain
 from tests.core.histories import assistant, count, count_text, talk, user
 
+FACT = MemoryPoint(1, Point("entity", "name", "Ann", "aa", 1.0, 1.0), SessionKey("0f" * 16, "earlier"))
 ONE, TWO = Remembered("2026-11-29", "The host is db-7."), Remembered("2026-11-28", "They chose blue.\nNot red.")
 
 
@@ -30,18 +33,20 @@ def digest(text: str, created: float) -> Digest:
 
 
 def with_block(history: int = 3, limit: int = 4000) -> Situation:
-    block = block_of([ONE], [], 500, count_text, "en")
+    block = block_of(Past(sessions=[ONE]), 500, count_text, "en")
     assert block
     situation = Chain(Policy()).situation(talk(history), limit)
     return replace(situation, preload=block.messages, budget=replace(situation.budget, fixed=situation.budget.fixed + 40))
 
 
 def test_the_block_tells_of_sessions_first_and_then_of_pieces() -> None:
-    block = block_of([ONE, TWO], [Remembered("2026-11-01", "a piece")], 500, count_text, "en")
-    assert block and block.items == 3
+    block = block_of(Past([FACT], [ONE, TWO], [Remembered("2026-11-01", "a piece")]), 500, count_text, "en")
+    assert block and block.items == 4
     title, sessions, pieces = MEMORY["en"]
     assert text_of(block.messages[0]).splitlines() == [
         title,
+        HEADINGS["en"],
+        "- name: Ann",
         sessions,
         "- 2026-11-29: The host is db-7.",
         "- 2026-11-28: They chose blue.",
@@ -55,21 +60,21 @@ def test_the_block_tells_of_sessions_first_and_then_of_pieces() -> None:
 
 
 def test_it_speaks_the_language_of_the_request() -> None:
-    block = block_of([ONE], [], 500, count_text, "zh")
+    block = block_of(Past(sessions=[ONE]), 500, count_text, "zh")
     assert block and text_of(block.messages[0]).startswith(MEMORY["zh"].title)
     assert is_frame(block.messages[0])
 
 
 def test_with_nothing_to_tell_there_is_none() -> None:
-    assert block_of([], [], 500, count_text, "en") is None
-    assert block_of([Remembered("2026-11-29", " ")], [], 500, count_text, "en") is None
-    assert block_of([ONE], [ONE], 30, count_text, "en") is None
+    assert block_of(Past(), 500, count_text, "en") is None
+    assert block_of(Past(sessions=[Remembered("2026-11-29", " ")]), 500, count_text, "en") is None
+    assert block_of(Past([FACT], [ONE], [ONE]), 30, count_text, "en") is None
 
 
 @pytest.mark.parametrize("room", [80, 200, 600, MOST_TOKENS])
 def test_it_stays_within_its_room_and_each_item_within_its_own(room: int) -> None:
     long = [Remembered("2026-11-29", "\n".join(f"The host number {n} is db-{n}.example.net." for n in range(300)))] * 8
-    block = block_of(long[:3], long[3:], room, count_text, "en")
+    block = block_of(Past([], long[:3], long[3:]), room, count_text, "en")
     assert block
     assert sum(map(count, block.messages)) <= room + 8
     items = text_of(block.messages[0]).replace(MEMORY["en"].pieces, "").split("\n- ")[1:]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ctxproxy.core.memory_points import HEADINGS
 from ctxproxy.errors import StoreUnavailable
 from tests.proxy.conftest import StartProxy
 from tests.proxy.running import Running
@@ -43,9 +45,8 @@ async def test_003_40_a_new_session_starts_with_the_last_three_sessions_once_at_
     assert (system, asked) == (first[0], first[1])
     assert noted["role"] == "assistant"
     assert block["content"].startswith(TITLE)
-    hosts = [name for name in ("four", "three", "two", "one") if f"db-{name}.example.net" in block["content"]]
-    assert hosts == ["four", "three", "two"]
-    assert block["content"].index("db-four") < block["content"].index("db-three") < block["content"].index("db-two")
+    sessions = block["content"].partition("Earlier conversations, the newest first:")[2]
+    assert re.findall(r"db-(\w+)", sessions) == ["four", "three", "two"]
     assert int(said.headers["X-Context-Tokens-Sent"]) > 60
 
 
@@ -118,6 +119,22 @@ async def test_a_models_summary_tells_of_its_session(proxy: StartProxy, upstream
     await running.settled()
     await running.chat("hello", session="new", headers=ANN)
     assert SUMMARY in upstream.calls[-1].messages[0]["content"]
+
+
+async def test_what_is_known_of_the_user_stands_first_and_a_fact_that_is_erased_goes_from_there_too(
+    proxy: StartProxy, upstream: ScriptedUpstream
+) -> None:
+    running = await proxy(upstream, store=SQLITE)
+    await running.chat("My name is Zebrafinch. I prefer answers in French from now on.", session="one", headers=ANN)
+    await running.settled()
+    await running.chat("hello", session="new", headers=ANN)
+    block = upstream.calls[-1].messages[0]["content"]
+    assert HEADINGS["en"] in block
+    assert "French" in block[block.index(HEADINGS["en"]) : block.index("Earlier conversations")]
+    number = (await got(running, "sessions/one/facts"))["data"][0]["n"]
+    await got(running, f"sessions/one/facts/{number}", "DELETE")
+    await running.chat([user("hello"), {"role": "assistant", "content": "ok"}, user("again")], session="new", headers=ANN)
+    assert TITLE not in str(upstream.calls[-1].messages)
 
 
 async def test_what_is_erased_is_taken_out_of_what_other_sessions_began_with(proxy: StartProxy, upstream: ScriptedUpstream) -> None:

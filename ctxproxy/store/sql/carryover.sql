@@ -1,6 +1,3 @@
--- name: session_id
-SELECT id FROM sessions WHERE name = :name AND tenant = :tenant;
-
 -- name: digest
 SELECT d.tip, d.text, d.messages, d.created FROM digests d
 WHERE d.session = (SELECT id FROM sessions WHERE name = :name AND tenant = :tenant);
