@@ -87,8 +87,6 @@ async def _made(state: State, settings: Settings, key: SessionKey, opening: Open
     preload = Preload(tuple(message.raw for message in block.messages), block.items, now)
     sources = {*told, *(fact.session for fact in facts)}
     return await state.store.carryover.begin(OpenSession(key, now, recall=opening.recall, user=opening.caller.user), preload, sources)
-        OpenSession(key, now, recall=opening.recall, user=opening.caller.user), preload, {*told, *(fact.session for fact in facts)}
-    )
 
 
 async def _facts(state: State, settings: Settings, tenant: str, user: str) -> list[MemoryPoint]:
