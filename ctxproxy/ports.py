@@ -123,6 +123,10 @@ class Facts(Protocol):
         """Carry changes out in one transaction; the newest of a kind and key is in force. False if the session is not there."""
         ...
 
+    async def take(self, key: SessionKey, points: Sequence[MemoryPoint]) -> bool:
+        """Keep points as they are told, numbers and all, in place of those that the session has; False if it is not there."""
+        ...
+
     async def of(self, key: SessionKey) -> list[MemoryPoint]:
         """All that is kept of a session, what is no longer in force included, oldest first."""
         ...
@@ -249,6 +253,10 @@ class Store(Protocol):
 
     async def find(self, name: str) -> list[Session]:
         """The sessions of any tenant with this name."""
+        ...
+
+    async def tenants(self, prefix: str) -> list[str]:
+        """The tenants that have a session and begin with these hex digits, at most 10."""
         ...
 
     async def of_user(self, tenant: str, user: str, limit: int) -> list[Session]:

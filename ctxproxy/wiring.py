@@ -32,6 +32,7 @@ from ctxproxy.proxy.memory_files import MemoryFiles
 from ctxproxy.proxy.metrics import Metrics
 from ctxproxy.proxy.notes import Notes
 from ctxproxy.proxy.retention import EVERY_S, Sweeper
+from ctxproxy.proxy.sections import sections_of
 from ctxproxy.proxy.state import State
 from ctxproxy.proxy.summary_desk import SummaryDesk
 from ctxproxy.proxy.tasks import Tasks
@@ -162,6 +163,7 @@ async def running_state(settings: Callable[[], Settings]) -> AsyncIterator[State
         notes=Notes(files, store, desk, metrics, tasks, time.time),
         eraser=Eraser(store, [files, facts]),
         facts=facts,
+        sections=sections_of(store, files),
     )
     await state.windows.load()
     await asyncio.to_thread(known.get, "", first)  # before the first request, which would wait for it; "" has both encodings

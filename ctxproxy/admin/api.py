@@ -9,6 +9,7 @@ from ctxproxy.admin.dryrun import dry_run
 from ctxproxy.admin.facts import fact_routes
 from ctxproxy.admin.find import body_of, name_in, number_in, session_of, text_in
 from ctxproxy.admin.memory import memory_routes
+from ctxproxy.admin.moving import moving_routes
 from ctxproxy.admin.sharing import feedback_shown, sharing_routes
 from ctxproxy.admin.shown import checkpoint_shown, message_shown, session_shown, summary_shown, why_shown
 from ctxproxy.core import inspect, spending
@@ -48,6 +49,7 @@ def add_admin(app: web.Application, state: State) -> None:
         ("POST", "sessions/{id}/pins", api.pin),
         ("DELETE", "sessions/{id}/pins/{n}", api.unpin),
         ("GET", "expand/{marker}", api.expand),
+        *moving_routes(state),
         ("POST", "plan", api.plan),
         ("GET", "models", api.models),
         ("GET", "stats", api.stats),

@@ -5,10 +5,12 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping
 from http.client import HTTPException
+from typing import IO
 from urllib.parse import quote, urlencode, urlsplit
 
 from ctxproxy.cli.settings import config_argument, path_of
@@ -59,13 +61,28 @@ class AdminClient:
 
     def call(self, method: str, path: str, *, query: Mapping[str, str | int | None] | None = None, body: object = None) -> object:
         """The answer's JSON value, None if it has none; raises CallFailed with one clear sentence."""
-        given = {key: value for key, value in (query or {}).items() if value is not None}
-        url = f"{self._url}/ctxproxy/api/{path}" + (f"?{urlencode(given)}" if given else "")
-        request = urllib.request.Request(url, method=method, data=None if body is None else json.dumps(body).encode())  # noqa: S310 - scheme checked
+        request = self._request(method, path, query or {})
+        request.data = None if body is None else json.dumps(body).encode()
         request.add_header("Content-Type", "application/json")
-        if self._token:
-            request.add_header("Authorization", f"Bearer {self._token}")
-        return _value(self._sent(request), url)
+        return _value(self._sent(request), request.full_url)
+
+    def download(self, path: str, into: IO[bytes]) -> None:
+        """Write an answer to a file as it comes; raises CallFailed, also where it breaks off."""
+        with self._open(self._request("GET", path, {})) as response:
+            try:
+                shutil.copyfileobj(response, into)
+                if getattr(response, "length", None):  # what is still to come
+                    raise HTTPException("the connection was closed")
+            except (OSError, HTTPException) as error:
+                raise CallFailed(f"{self._url} broke off while it answered: {error}; what was written is not whole") from None
+
+    def upload(self, path: str, content: IO[bytes], *, query: Mapping[str, str | int | None]) -> object:
+        """The answer to a file that is sent as it is; raises CallFailed."""
+        request = self._request("POST", path, query)
+        request.data = content
+        request.add_header("Content-Type", "application/x-ndjson")
+        request.add_header("Transfer-Encoding", "chunked")
+        return _value(self._sent(request), request.full_url)
 
     def pages(self, path: str, *, query: Mapping[str, str | int | None] | None = None) -> Iterator[Mapping[str, object]]:
         """The entries of a list, page after page."""
@@ -80,11 +97,26 @@ class AdminClient:
                 return
             cursor = following
 
+    def _request(self, method: str, path: str, query: Mapping[str, str | int | None]) -> urllib.request.Request:
+        given = {key: value for key, value in query.items() if value is not None}
+        url = f"{self._url}/ctxproxy/api/{path}" + (f"?{urlencode(given)}" if given else "")
+        request = urllib.request.Request(url, method=method)  # noqa: S310 - scheme checked
+        if self._token:
+            request.add_header("Authorization", f"Bearer {self._token}")
+        return request
+
     def _sent(self, request: urllib.request.Request) -> bytes:
-        try:
-            with self._opener.open(request, timeout=TIMEOUT_S) as response:
+        with self._open(request) as response:
+            try:
                 content: bytes = response.read()
-                return content
+            except (OSError, HTTPException) as error:
+                raise CallFailed(f"{self._url} cannot be reached: {error}") from None
+            return content
+
+    def _open(self, request: urllib.request.Request) -> IO[bytes]:
+        try:
+            opened: IO[bytes] = self._opener.open(request, timeout=TIMEOUT_S)
+            return opened
         except urllib.error.HTTPError as error:
             with error:
                 raise CallFailed(_refusal(error.code, error.read())) from None

@@ -18,7 +18,7 @@ VERBS: Mapping[str, str] = MappingProxyType(
         "serve": "run the proxy",
         "check": "validate the configuration and show what is in force",
         "plan": "what would be sent for a request, without sending it",
-        "sessions": "list, show, view, export or delete sessions of a running proxy",
+        "sessions": "list, show, view, export, import or delete sessions of a running proxy",
         "why": "where a phrase or a file name went in a session of a running proxy",
         "stats": "totals of a running proxy",
         "models": "the window table of a running proxy",

@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from ctxproxy.core.checkpoints import replay
 from ctxproxy.core.fates import Fate, fates
+from ctxproxy.core.forgetting import CLEARED
 from ctxproxy.core.forgetting import STAGE as FORGOTTEN
 from ctxproxy.core.frames import is_filler, is_frame
 from ctxproxy.core.markers import is_marker, marker_of
@@ -24,7 +25,7 @@ from ctxproxy.core.situation import Situation, base_transcript
 
 State: TypeAlias = Literal["sent", "compacted", "summarized", "dropped", "forgotten", "cleared"]
 Kind: TypeAlias = Literal["frame", "marker", "shortened", "word"]
-STATES: Mapping[str, State] = {FORGOTTEN: "forgotten", "context_clear": "cleared"}
+STATES: Mapping[str, State] = {FORGOTTEN: "forgotten", CLEARED: "cleared"}
 """What is left out by somebody's word, by the stage that it is told under."""
 EXCERPT_CHARS = 200
 
@@ -172,7 +173,7 @@ def _in_order(s: Situation, depth: Mapping[Tip, int]) -> list[Checkpoint]:
 
 def _decided(view: View, checkpoint: Checkpoint) -> tuple[Fate, ...]:
     """What a decision made of each message, whatever was forgotten or cleared since."""
-    s = replace(view.situation, forgotten=frozenset())
+    s = replace(view.situation, forgotten=frozenset(), cleared=frozenset())
     return fates(s, replace(view.plan, transcript=replay(checkpoint, base_transcript(s), s.count), changed=True))
 
 

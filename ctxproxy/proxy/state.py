@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from ctxproxy.config.schema import Settings
@@ -15,6 +15,7 @@ from ctxproxy.proxy.health import Health
 from ctxproxy.proxy.metrics import Metrics
 from ctxproxy.proxy.notes import Notes
 from ctxproxy.proxy.recall_offer import RecallOffers
+from ctxproxy.proxy.sections import Section
 from ctxproxy.proxy.summary_desk import SummaryDesk
 from ctxproxy.proxy.tasks import Tasks
 from ctxproxy.proxy.window_book import WindowBook
@@ -45,6 +46,8 @@ class State:
     notes: Notes
     eraser: Eraser
     facts: FactDesk
+    sections: Sequence[Section]
+    """What an exported session holds beside its log."""
     recall: RecallOffers = field(default_factory=RecallOffers)
     clock: Callable[[], float] = field(default=time.time)
     started: float = field(default_factory=time.time)

@@ -124,6 +124,9 @@ class MemoryStore:
         self._check_open()
         return [kept.session for kept in self._kept.values() if kept.session.key.name == name]
 
+    async def tenants(self, prefix: str) -> list[str]:
+        return sorted({tenant for kept in self._everyone() if (tenant := kept.session.key.tenant).startswith(prefix)})[:10]
+
     async def of_user(self, tenant: str, user: str, limit: int) -> list[Session]:
         found = [kept for kept in self._everyone() if (kept.session.key.tenant, kept.session.user) == (tenant, user)]
         return [kept.session for kept in sorted(found, key=lambda kept: kept.place, reverse=True)[:limit]]

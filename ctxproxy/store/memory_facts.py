@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from ctxproxy.core.messages import Tip
@@ -90,6 +90,12 @@ class MemoryFacts:
                 there.take_back(number)
         kept.prune()
         return True
+
+    async def take(self, key: SessionKey, points: Sequence[MemoryPoint]) -> bool:
+        kept = self._of(key)
+        if kept is not None:
+            kept.by_number = {one.number: replace(one, session=key) for one in points}
+        return kept is not None
 
     async def of(self, key: SessionKey) -> list[MemoryPoint]:
         kept = self._of(key)

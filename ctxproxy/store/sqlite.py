@@ -143,6 +143,9 @@ class SqliteStore:
     async def find(self, name: str) -> list[Session]:
         return [session_of(row) for row in await self._rows("find", name=pack(name))]
 
+    async def tenants(self, prefix: str) -> list[str]:
+        return [row[0] for row in await self._rows("tenants", first=plain(prefix), beyond=plain(prefix) + "g")]
+
     async def of_user(self, tenant: str, user: str, limit: int) -> list[Session]:
         return [session_of(row) for row in await self._rows("of_user", tenant=plain(tenant), user=pack(user), limit=limit)]
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ctxproxy.core.points import MAX_USER_SESSIONS, MemoryPoint, Point, PointChanges
 from ctxproxy.core.records import SessionKey
 from ctxproxy.store.rows import Row, key_values, pack, plain, unpack
 from ctxproxy.store.sqlite_effects import EffectWriter
-from ctxproxy.store.sqlite_points import QUERIES, drop_point, put_points
+from ctxproxy.store.sqlite_points import QUERIES, drop_point, put_points, take_points
 from ctxproxy.store.sqlite_readers import SqliteReaders
 from ctxproxy.store.sqlite_writer import SqliteWriter
 
@@ -20,6 +22,9 @@ class SqliteFacts:
 
     async def put(self, key: SessionKey, user: str, changes: PointChanges) -> bool:
         return await self._writer.submit(lambda writer: _put(writer, key, user, changes))
+
+    async def take(self, key: SessionKey, points: Sequence[MemoryPoint]) -> bool:
+        return await self._writer.submit(lambda writer: _take(writer, key, points))
 
     async def of(self, key: SessionKey) -> list[MemoryPoint]:
         return [_point_of(row) for row in await self._readers.rows(QUERIES["points"], key_values(key))]
@@ -39,6 +44,13 @@ def _put(writer: EffectWriter, key: SessionKey, user: str, changes: PointChanges
     session = writer.session_id(key)
     if session is not None:
         put_points(writer.connection, session, user, changes)
+    return session is not None
+
+
+def _take(writer: EffectWriter, key: SessionKey, points: Sequence[MemoryPoint]) -> bool:
+    session = writer.session_id(key)
+    if session is not None:
+        take_points(writer.connection, session, points)
     return session is not None
 
 

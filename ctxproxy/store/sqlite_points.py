@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from ctxproxy.core.messages import Tip
-from ctxproxy.core.points import MAX_POINTS, Point, PointChanges
+from ctxproxy.core.points import MAX_POINTS, MemoryPoint, Point, PointChanges
 from ctxproxy.store.queries import named_queries
 from ctxproxy.store.rows import key_values, pack
 
@@ -25,16 +25,26 @@ def put_points(connection: sqlite3.Connection, session: int, user: str, changes:
     connection.execute(QUERIES["restore_points"], {"session": session})
 
 
+def take_points(connection: sqlite3.Connection, session: int, points: Sequence[MemoryPoint]) -> None:
+    """Keep points just as they are told, and no others."""
+    connection.execute(QUERIES["drop_points"], {"session": session})
+    for one in points:
+        values = {"number": one.number, "user": pack(one.user), "superseded_by": one.superseded_by, "taken_back": one.taken_back}
+        connection.execute(QUERIES["take_point"], {"session": session, **_values(one.point), **values})
+
+
+def _values(point: Point) -> dict[str, object]:
+    told = {"tip": point.tip, "time": point.time, "weight": point.weight, "source": point.source}
+    return {"kind": point.kind, "key": pack(point.key), "value": pack(point.value), **told}
+
+
 def _put_one(connection: sqlite3.Connection, session: int, user: str, point: Point) -> int | None:
     """The number under which a point is kept; None if nothing was added: an anchor is kept once, and what a message tells once."""
-    named = {"session": session, "kind": point.kind, "key": pack(point.key)}
-    told = {"value": pack(point.value), "tip": point.tip, "time": point.time, "weight": point.weight, "source": point.source, "user": pack(user)}
-    if connection.execute(QUERIES["touch_anchor"], {**named, "time": point.time, "weight": point.weight}).rowcount:
+    values = {"session": session, **_values(point)}
+    if connection.execute(QUERIES["touch_anchor"], values).rowcount or connection.execute(QUERIES["is_put"], values).fetchone()[0]:
         return None
-    if connection.execute(QUERIES["is_put"], {**named, "value": told["value"], "tip": point.tip}).fetchone()[0]:
-        return None
-    number = int(connection.execute(QUERIES["put_point"], {**named, **told}).fetchone()[0])
-    connection.execute(QUERIES["supersede_key"], {**named, "number": number})
+    number = int(connection.execute(QUERIES["put_point"], {**values, "user": pack(user)}).fetchone()[0])
+    connection.execute(QUERIES["supersede_key"], {**values, "number": number})
     return number
 
 

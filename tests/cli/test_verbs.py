@@ -31,6 +31,7 @@ class FakeProxy(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.answers: dict[str, tuple[int, bytes]] = {}
         self.asked: list[tuple[str, str, dict[str, list[str]], str | None, bytes]] = []
+        self.cut = 0  # bytes that are promised and do not come
 
     @property
     def url(self) -> str:
@@ -46,13 +47,21 @@ class Handler(BaseHTTPRequestHandler):
         assert isinstance(server, FakeProxy)
         parts = urlsplit(self.path)
         query = parse_qs(parts.query)
-        body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
+        body = self._chunks() if self.headers.get("Transfer-Encoding") else self.rfile.read(int(self.headers.get("Content-Length", "0")))
         server.asked.append((self.command, parts.path, query, self.headers.get("Authorization"), body))
         status, content = server.answers[parts.path + query.get("cursor", [""])[0]]
         self.send_response(status)
-        self.send_header("Content-Length", str(len(content)))
+        self.send_header("Content-Length", str(len(content) + server.cut))
         self.end_headers()
         self.wfile.write(content)
+
+    def _chunks(self) -> bytes:
+        body = b""
+        while size := int(self.rfile.readline(), 16):
+            body += self.rfile.read(size)
+            self.rfile.readline()
+        self.rfile.readline()
+        return body
 
     do_GET = _reply  # noqa: N815 - the names are the library's
     do_POST = _reply  # noqa: N815
@@ -277,9 +286,50 @@ def test_what_is_sent_and_what_nothing_stands_for_is_told(proxy: FakeProxy, caps
 def test_an_export_is_one_message_a_line_and_loses_nothing(proxy: FakeProxy, capsys: pytest.CaptureFixture[str]) -> None:
     proxy.answer("sessions/talk/messages", {"data": [{"tip": "1", "message": MESSAGES[0]}, {"tip": "2", "message": MESSAGES[1]}], "next_cursor": "n"})
     proxy.answer("sessions/talk/messages", {"data": [{"tip": "3", "message": MESSAGES[2]}], "next_cursor": None}, cursor="n")
-    assert main(["sessions", "export", "talk", "--branch", "ff"]) == 0
+    assert main(["sessions", "export", "talk", "--messages", "--branch", "ff"]) == 0
     assert [json.loads(line) for line in capsys.readouterr().out.splitlines()] == MESSAGES
     assert [query["branch"] for _, _, query, _, _ in proxy.asked] == [["ff"], ["ff"]]
+
+
+FILE = b'{"record":"session"}\n{"record":"end","lines":1}\n'
+
+
+def test_an_export_is_the_file_as_it_comes(proxy: FakeProxy, tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    proxy.answer("sessions/talk/export", FILE)
+    assert main(["sessions", "export", "talk"]) == 0
+    assert capsysbinary.readouterr().out == FILE
+    assert main(["sessions", "export", "talk", "-o", str(tmp_path / "talk.jsonl")]) == 0
+    assert (tmp_path / "talk.jsonl").read_bytes() == FILE
+    assert (tmp_path / "talk.jsonl").stat().st_mode & 0o777 == 0o600
+
+
+def test_an_export_that_fails_leaves_no_file(proxy: FakeProxy, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    proxy.answer("sessions/talk/export", {"error": {"message": "no such session"}}, status=404)
+    assert main(["sessions", "export", "talk", "-o", str(tmp_path / "talk.jsonl")]) == 1
+    assert "no such session" in capsys.readouterr().err
+    proxy.answer("sessions/talk/export", b"cut")
+    proxy.cut = 10
+    assert main(["sessions", "export", "talk", "-o", str(tmp_path / "talk.jsonl")]) == 1
+    assert "not whole" in capsys.readouterr().err
+    assert main(["sessions", "export", "talk", "-o", str(tmp_path / "none" / "talk.jsonl")]) == 1
+    assert "No such file" in capsys.readouterr().err
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["config.yaml"]
+
+
+def test_a_file_is_imported(proxy: FakeProxy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    proxy.answer("import", {"id": "ab12cd34:copy"}, status=201)
+    (tmp_path / "talk.jsonl").write_bytes(FILE)
+    assert main(["sessions", "import", "talk.jsonl", "--as", "copy", "--tenant", "ab12cd34"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"id": "ab12cd34:copy"}
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(FILE)))
+    assert main(["sessions", "import", "-"]) == 0
+    assert [(method, query, body) for method, _, query, _, body in proxy.asked] == [
+        ("POST", {"as": ["copy"], "tenant": ["ab12cd34"]}, FILE),
+        ("POST", {}, FILE),
+    ]
+    capsys.readouterr()
+    assert main(["sessions", "import", "none.jsonl"]) == 1
+    assert capsys.readouterr().err == "ctxproxy: none.jsonl: No such file or directory\n"
 
 
 def test_a_session_is_erased(proxy: FakeProxy, capsys: pytest.CaptureFixture[str]) -> None:

@@ -92,6 +92,17 @@ async def test_nothing_is_put_for_a_session_that_is_not_there(stores: Handles) -
     assert await stores.read.facts.of(KEY) == []
 
 
+async def test_points_that_are_taken_over_stand_as_they_are_told_in_place_of_all_others(stores: Handles) -> None:
+    await open_all(stores, KEY)
+    await stores.write.facts.put(KEY, "ann", new(point("gone")))
+    kept = [MemoryPoint(2, point("1"), KEY, "ann", 7), MemoryPoint(5, point("2"), KEY, "", None, True), MemoryPoint(7, point("\ud83c"), KEY, "bob")]
+    assert await stores.write.facts.take(KEY, kept)
+    assert await stores.read.facts.of(KEY) == kept
+    await stores.write.facts.put(KEY, "ann", new(point("next", "other")))
+    assert [one.number for one in await stores.read.facts.of(KEY)] == [2, 5, 7, 8]
+    assert not await stores.write.facts.take(OTHER, kept)
+
+
 async def test_a_dropped_point_takes_along_what_it_took_the_place_of(stores: Handles) -> None:
     await open_all(stores, KEY)
     await stores.write.facts.put(KEY, "ann", new(point("1"), point("2", tip="bb"), point("3", tip="cc"), point("x", "other")))

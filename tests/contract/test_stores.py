@@ -377,6 +377,17 @@ async def test_sessions_of_all_tenants_are_found_by_name(stores: Handles) -> Non
     assert [session.key for session in await stores.read.find("talk")] == keys
 
 
+async def test_tenants_are_found_by_the_beginning_of_their_digits(stores: Handles) -> None:
+    tenants = [f"{n:02x}" * 16 for n in (1, 2, 31, *range(160, 174))]
+    await stores.write.apply([OpenSession(SessionKey(tenant, name), 1.0) for tenant in tenants for name in ("a", "b")])
+    assert await stores.read.tenants("1") == ["1f" * 16]
+    assert await stores.read.tenants("1f" * 16) == ["1f" * 16]
+    assert await stores.read.tenants("0") == ["01" * 16, "02" * 16]
+    assert await stores.read.tenants("a") == tenants[3:13]
+    for prefix in ("ff", "zz", "\ud83c"):
+        assert await stores.read.tenants(prefix) == []
+
+
 async def test_an_erased_session_is_gone_and_others_keep_what_they_share_with_it(stores: Handles) -> None:
     trunk = chain("a", "b")
     for key in (KEY, OTHER):

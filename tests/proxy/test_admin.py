@@ -44,6 +44,8 @@ CALLS = [
     ("POST", "sessions/s/feedback"),
     ("GET", "sessions/s/view"),
     ("GET", "sessions/s/why?text=x"),
+    ("GET", "sessions/s/export"),
+    ("POST", "import"),
     ("POST", "sessions/s/manage"),
     ("POST", "sessions/s/clear"),
     ("POST", "sessions/s/fork"),

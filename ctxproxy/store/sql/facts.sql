@@ -6,6 +6,13 @@ VALUES (
 )
 RETURNING number;
 
+-- name: take_point
+INSERT INTO points (session, number, kind, key, value, tip, time, weight, source, user, superseded_by, taken_back)
+VALUES (:session, :number, :kind, :key, :value, :tip, :time, :weight, :source, :user, :superseded_by, :taken_back);
+
+-- name: drop_points
+DELETE FROM points WHERE session = :session;
+
 -- name: touch_anchor
 UPDATE points SET time = :time, weight = max(weight, :weight)
 WHERE session = :session AND kind = :kind AND key = :key AND kind = 'anchor' AND superseded_by IS NULL AND NOT taken_back;

@@ -91,6 +91,15 @@ SELECT p.number, p.text, p.created FROM pins p
 WHERE p.session = (SELECT id FROM sessions WHERE name = :name AND tenant = :tenant)
 ORDER BY p.number;
 
+-- One look-up in the index for each tenant, however many sessions it has. "g" stands behind every hex digit.
+-- name: tenants
+WITH RECURSIVE found(tenant) AS (
+    SELECT min(tenant) FROM sessions WHERE tenant >= :first AND tenant < :beyond
+    UNION ALL
+    SELECT (SELECT min(s.tenant) FROM sessions s WHERE s.tenant > found.tenant AND s.tenant < :beyond) FROM found WHERE found.tenant IS NOT NULL
+)
+SELECT tenant FROM found WHERE tenant IS NOT NULL LIMIT 10;
+
 -- name: windows
 SELECT upstream, model, window, source, confidence, updated FROM windows ORDER BY upstream, model;
 
