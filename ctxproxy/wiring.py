@@ -218,6 +218,8 @@ def serve(settings: Settings, holder: Holder) -> None:
     """Run until SIGINT or SIGTERM; SIGHUP reads the file again."""
     keep_large_blocks()
     logs.set_up(settings.log.level, settings.log.format)
+    for note in settings.notes:
+        log.warning("a key of the configuration has no counterpart here: %s", note)
     asyncio.run(_serve(settings, holder))
 
 

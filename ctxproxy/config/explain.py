@@ -16,9 +16,8 @@ def explain(loaded: Loaded) -> str:
     tree = as_tree(loaded.settings)
     assert isinstance(tree, dict)
     idle = ", ".join(row.path for row in TABLE if row.idle)
-    return "\n".join(
-        [*_lines(tree, "", loaded.sources), "", f"# without effect in this version: {idle}"] if idle else _lines(tree, "", loaded.sources)
-    )
+    notes = [*(f"# {note}" for note in loaded.settings.notes), *([f"# without effect in this version: {idle}"] if idle else [])]
+    return "\n".join([*_lines(tree, "", loaded.sources), *([""] if notes else []), *notes])
 
 
 def _lines(tree: Mapping[str, object], path: str, sources: Mapping[str, str]) -> Iterator[str]:

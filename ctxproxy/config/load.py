@@ -10,6 +10,7 @@ from types import MappingProxyType
 from ctxproxy.config import describe, environment, yamltext
 from ctxproxy.config.build import Faults, build, read_keys
 from ctxproxy.config.checks import check
+from ctxproxy.config.layered_names import translated
 from ctxproxy.config.own_parts import load_own
 from ctxproxy.config.policies import from_preset, resolved
 from ctxproxy.config.schema import Context, Keys, Settings
@@ -48,11 +49,12 @@ def read(path: Path | None, environ: Mapping[str, str], overrides: Mapping[str, 
     text = _text(file) if path is not None or file.exists() else ""
     raw = _parsed(text, file)
     allowed = {*environment.references(raw), *environment.references(FROM_ENVIRONMENT)}
+    theirs = translated(_expanded(raw, environ, ""))
     tree: Tree = {}
     sources: dict[str, str] = {}
     layers: list[tuple[str, Tree]] = [
         ("", _expanded(FROM_ENVIRONMENT, environ, "")),
-        (str(file), _own_names(_expanded(raw, environ, ""), str(file))),
+        (str(file), _own_names(theirs.tree, str(file))),
         *_variables(environ, allowed),
         *(("the command line", _nested(key, value)) for key, value in overrides.items() if value is not None),
     ]
@@ -60,7 +62,7 @@ def read(path: Path | None, environ: Mapping[str, str], overrides: Mapping[str, 
         tree = _merged(tree, layer)
         sources.update((leaf, source) for leaf in _leaves(layer) if source)
     origin = file if path is not None or text else None
-    return _loaded(tree, sources, origin, overrides)
+    return _loaded(tree, sources, origin, overrides, tuple(theirs.notes))
 
 
 def _text(file: Path) -> str:
@@ -188,7 +190,7 @@ def _leaves(tree: Tree, path: str = "") -> Iterator[str]:
             yield here
 
 
-def _loaded(tree: Tree, sources: Mapping[str, str], origin: Path | None, overrides: Mapping[str, object]) -> Loaded:
+def _loaded(tree: Tree, sources: Mapping[str, str], origin: Path | None, overrides: Mapping[str, object], notes: tuple[str, ...]) -> Loaded:
     faults = Faults(sources)
     keys = build(Keys, {key: value for key, value in tree.items() if key != "profiles"}, "", faults)
     profiles = _profiles(tree.get("profiles"), faults)
@@ -204,6 +206,7 @@ def _loaded(tree: Tree, sources: Mapping[str, str], origin: Path | None, overrid
         origin=origin,
         overrides=MappingProxyType(dict(overrides)),
         explicit=MappingProxyType(explicit),
+        notes=notes,
         restores_as_set="sessions.restore_turns" in sources,
         profile_keys=MappingProxyType(profiles),
     )

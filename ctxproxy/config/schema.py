@@ -218,6 +218,8 @@ class Settings(Keys, frozen=True):
     profile_keys: Mapping[str, Mapping[str, object]] = MappingProxyType({})
     """The keys that each profile sets itself."""
 
+    notes: tuple[str, ...] = ()
+    """What has to be told of keys that have no counterpart here."""
     restores_as_set: bool = False
     """`sessions.restore_turns` was set anywhere: then it stands under every preset, too."""
 

@@ -13,6 +13,8 @@ ENTITIES, LENGTHS, TOPICS = 0.4, 0.3, 0.3
 """What each measure counts (003-41)."""
 MANY_ENTITIES = 4
 """Exact values a text, on average, that count as 1; the row does not say how its inputs come to lie between 0 and 1."""
+COMPLEX_TURNS = 7
+"""So many of the newest user messages say how complex a conversation is."""
 FEW, SOME, MANY = 3, 5, 7
 LOW, HIGH = 0.5, 0.8
 """Below LOW few turns stay, up to HIGH, itself included, some, above it many (003-41)."""

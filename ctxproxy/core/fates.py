@@ -10,7 +10,7 @@ from ctxproxy.core.checkpoints import summarizes
 from ctxproxy.core.frames import is_filler, is_frame
 from ctxproxy.core.messages import Tip
 from ctxproxy.core.plan import Plan
-from ctxproxy.core.situation import Situation
+from ctxproxy.core.situation import Situation, recent_turns
 from ctxproxy.core.stages.base import REGISTRY
 from ctxproxy.core.transcript import Entry, Transcript
 
@@ -102,7 +102,7 @@ def _loss(stage: str) -> str:
 def whys(s: Situation, plan: Plan) -> list[str]:
     """Why each entry of the transcript stands as it does, in words."""
     transcript = plan.transcript
-    turns, keep = transcript.turns, s.policy.keep_recent_turns
+    turns, keep = transcript.turns, recent_turns(s)
     recent = turns[-keep].start if 0 < keep <= len(turns) else 0 if keep else len(transcript.entries)
     return [_changed(entry) or _kept(plan, at, recent, keep) for at, entry in enumerate(transcript.entries)]
 

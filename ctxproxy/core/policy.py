@@ -33,7 +33,7 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     min_gain: Annotated[float, msgspec.Meta(ge=0.0, le=1.0)] = 0.05
     cached_price: Annotated[float, msgspec.Meta(ge=0.0, le=1.0)] = 0.1
     cache_ttl_s: Annotated[float, msgspec.Meta(ge=0.0)] = 300.0
-    keep_recent_turns: Annotated[int, msgspec.Meta(ge=0)] = 4
+    keep_recent_turns: Annotated[int, msgspec.Meta(ge=0)] | Auto = 4
     pipeline: tuple[dict[str, Any], ...] | None = None
 
 

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ctxproxy.core.budget import Budget, reachable
+from ctxproxy.core.complexity import COMPLEX_TURNS, complexity, window_turns
 from ctxproxy.core.forgetting import CLEARED, RESTORED, expired, without
 from ctxproxy.core.language import language_of
 from ctxproxy.core.memo import Memo, no_memo
-from ctxproxy.core.messages import Message, Tip
+from ctxproxy.core.messages import Message, Tip, text_of
 from ctxproxy.core.pins import pins_tokens
 from ctxproxy.core.policy import Policy
 from ctxproxy.core.records import Checkpoint, Summary
@@ -71,6 +72,14 @@ def gone_tips(s: Situation) -> frozenset[Tip]:
     return s.forgotten | s.cleared | s.restored | expired(s.reconciled.history, s.reconciled.tips)
 
 
+def recent_turns(s: Situation) -> int:
+    """How many of the newest turns are left alone: as the policy says, or by how complex the newest of the user's words are (003-41)."""
+    if s.policy.keep_recent_turns != "auto":
+        return s.policy.keep_recent_turns
+    said = [text_of(message) for message in s.reconciled.history if message.role == "user"]
+    return window_turns(complexity(said[-COMPLEX_TURNS:]))
+
+
 def context_of(s: Situation, transcript: Transcript) -> Context:
     """What the stages get to know; room for the pinned texts is kept."""
     language = language_of([entry.message for entry in transcript.entries])
@@ -80,7 +89,7 @@ def context_of(s: Situation, transcript: Transcript) -> Context:
         count_text=s.count_text,
         limit=max(s.budget.limit - held, 0),
         target=max(reachable(s.budget, sum(transcript.entries[at].tokens for at in protected(transcript))) - held, 0),
-        keep_recent_turns=s.policy.keep_recent_turns,
+        keep_recent_turns=recent_turns(s),
         max_turns=s.policy.max_turns,
         language=language,
         originals={tip: message for tip, message in zip(s.reconciled.tips, s.reconciled.history, strict=True) if tip not in gone},

@@ -13,7 +13,7 @@ from ctxproxy.core.messages import Tip
 from ctxproxy.core.phrases import Phrase
 from ctxproxy.core.plan import Plan, compacted_now
 from ctxproxy.core.records import Pin, Session, SessionKey, StoredMessage
-from ctxproxy.core.situation import Situation
+from ctxproxy.core.situation import Situation, recent_turns
 from ctxproxy.ports import Store
 from ctxproxy.proxy.prepare import stored_message
 from ctxproxy.proxy.state import State
@@ -37,7 +37,7 @@ async def pinned(state: State, key: SessionKey, text: str, before: Sequence[Effe
 
 async def compacted(state: State, key: SessionKey, user: str, situation: Situation, before: Sequence[Effect] = ()) -> Plan:
     """The plan of a compaction that was asked for, kept if it made the prompt shorter; only the newest turns are sure to stay whole."""
-    keep = min(situation.policy.keep_recent_turns, KEPT_TURNS)
+    keep = min(recent_turns(situation), KEPT_TURNS)
     by_hand = replace(situation, policy=with_keys(situation.policy, keep_recent_turns=keep))
     planned = await asyncio.to_thread(compacted_now, by_hand)
     if planned.checkpoint is not None:

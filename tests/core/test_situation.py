@@ -8,7 +8,7 @@ import pytest
 
 from ctxproxy.core.messages import Directives, Message
 from ctxproxy.core.policy import Policy
-from ctxproxy.core.situation import Situation, base_transcript, context_of, gone_tips
+from ctxproxy.core.situation import Situation, base_transcript, context_of, gone_tips, recent_turns
 from tests.core.chains import Chain
 from tests.core.histories import count, talk, user
 
@@ -62,3 +62,16 @@ def test_what_was_cleared_is_left_out_beside_what_was_forgotten_and_told_apart()
     assert [entry.tip for entry in base.entries if entry.tip] == list(tips[5:])
     assert {left.stage: set(left.tips) for left in base.left} == {"context_clear": set(tips[:4]), "forget": {tips[4]}}
     assert set(context_of(gone, base).originals) == set(tips[5:])
+
+
+@pytest.mark.parametrize(
+    ("said", "turns"),
+    [
+        (["go on"] * 8, 3),
+        ([f"Move /srv/app{n}/a.yaml to db-{n}.example.net by 2026-11-{n + 10}, it costs $4,{n}00." + " word" * n * n for n in range(9)], 5),
+    ],
+)
+def test_003_41_the_more_complex_a_conversation_is_the_more_turns_are_left_alone(said: list[str], turns: int) -> None:
+    s = situation([user(text) for text in said], limit=9000, policy=Policy(keep_recent_turns="auto"))
+    assert recent_turns(s) == context_of(s, base_transcript(s)).keep_recent_turns == turns
+    assert recent_turns(situation([user("x")], policy=Policy(keep_recent_turns=9))) == 9

@@ -8,7 +8,7 @@ from typing import Annotated
 import msgspec
 
 from ctxproxy.core.backgrounds import Room
-from ctxproxy.core.complexity import complexity, window_turns
+from ctxproxy.core.complexity import COMPLEX_TURNS, complexity, window_turns
 from ctxproxy.core.exchanges import newest_messages
 from ctxproxy.core.messages import Tip, text_of
 from ctxproxy.core.policy import Count, Fraction, Tokens
@@ -18,9 +18,6 @@ from ctxproxy.core.stages.summarize import FRESH_TOKENS, READY_SLACK, Summarize
 from ctxproxy.core.stretches import Stretch, stretch_to
 from ctxproxy.core.transcript import Transcript, protected
 from ctxproxy.core.triggers import Clause, met
-
-COMPLEX_TURNS = 7
-"""So many of the newest user messages say how complex a conversation is."""
 
 
 @register("rolling_summary", loss="lossy")
