@@ -135,6 +135,8 @@ class _Api:
         chosen = Choose(key, cleared=session.cleared, overrides=session.overrides)
         forgotten = [Forget(key, row.tip) for row in rows if row.tip in session.forgotten]
         await self._state.store.apply([opened, AppendMessages(key, tuple(rows)), MoveTip(key, None, tip), chosen, *forgotten])
+        if self._state.settings().memory.facts:
+            self._state.facts.note(key, "", rows)
         return web.json_response({"id": key.id, "name": key.name, "tip": tip}, status=201)
 
     async def erase(self, request: web.Request) -> web.Response:

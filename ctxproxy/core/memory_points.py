@@ -26,7 +26,7 @@ from ctxproxy.core.sentences import split
 from ctxproxy.core.standing_rules import Standing, standing
 from ctxproxy.core.summaries import fitting
 from ctxproxy.core.topics import EMPTY, EMPTY_HAN, HAN_RUN, WORD, Topic, topic
-from ctxproxy.core.utterances import claim, edges, utterance
+from ctxproxy.core.utterances import Claim, claim, edges, utterance
 
 RULING = frozenset(("rule", "preference", "note"))
 ANCHOR_KINDS: frozenset[Kind] = frozenset(("url", "email", "path", "id", "name"))
@@ -38,6 +38,10 @@ ANCHOR_SHARE = 0.25
 """So that an anchor never weighs more than what was said in words."""
 KEY_WORDS, KEY_HAN_CHARS = 6, 16
 REMARKED = 2
+EDGE_CHARS = 20_000
+"""Of a longer text, what lies further inside is pasted: nobody tells there who he is."""
+MOST_COMPARED = 150
+"""Sentences, the newest, that new ones are compared with: each with each."""
 LASTING = re.compile(
     r"\b(?:always|never|from now on|in general|every time|whenever|in (?:the )?future|call me|prefer)\b"
     "|以后|今后|始终|永远|每次|总是|一直|一律|从现在|叫我|从不|偏好"
@@ -70,7 +74,7 @@ def changes(fresh: Sequence[Told], before: Sequence[Told], held: Sequence[Memory
     """
     fresh = [one for one in fresh if not (is_frame(one.message) or is_filler(one.message))]
     heard = (*before, *fresh)
-    ruling = [one for one in held if is_statement(one.point)]
+    ruling = [one for one in held if is_statement(one.point)][-MOST_COMPARED:]
     texts = [one.point.value for one in ruling]
     stated = standing([one.message for one in heard], texts, memo)
     ledger = _Ledger(held, session)
@@ -103,13 +107,14 @@ def _said(one: Told) -> list[Point]:
 
 def _read(message: Message) -> Iterator[tuple[PointKind, str, str, float]]:
     text = edges(text_of(message))
+    prose_part = edges(text, EDGE_CHARS)
     if message.role == "user":
-        for sentence in _sentences(text):
+        for sentence in dict.fromkeys(_sentences(prose_part)):
             yield from ((a.kind, a.key, a.value, ATTRIBUTE_WEIGHT) for a in attributes(sentence))
     if message.role in ("user", "assistant"):
         weight = DECISION_WEIGHT * (1.0 if message.role == "user" else SAID_BY_MODEL)
-        yield from (("decision", subject(sentence), sentence, weight) for sentence in decisions(text))
-        yield from (("action", f"{' | '.join(t.entities)}: {t.action}", t.goal, weight) for t in triples(text))
+        yield from (("decision", subject(sentence), sentence, weight) for sentence in decisions(prose_part))
+        yield from (("action", f"{' | '.join(t.entities)}: {t.action}", t.goal, weight) for t in triples(prose_part))
     yield from _anchors(message.role, text)
     for call in tool_calls(message):
         yield from _anchors("call", edges(call.arguments.replace("\\n", "\n").replace('\\"', '"')))
@@ -181,7 +186,7 @@ class _Ledger:
         """End rules that no longer hold; of another session only what was taken back: there the older one still is what was said."""
         for one in gone:
             about = topic(one.point.value)
-            successor = next((new for new in self.new if is_statement(new) and _succeeds(new, about)), None)
+            successor = next((new for new in self.new if is_statement(new) and _succeeds(_claim(new), about)), None)
             if successor is None:
                 self.ended[one.session, one.number] = None
             elif one.session == self.session:
@@ -210,8 +215,11 @@ def _can_be_meant(point: Point) -> bool:
     return point.kind != "anchor" and not is_statement(point)
 
 
-def _succeeds(new: Point, old: Topic) -> bool:
-    said = claim(Statement(new.value, new.weight))
+def _claim(point: Point) -> Claim:
+    return claim(Statement(point.value, point.weight))
+
+
+def _succeeds(said: Claim, old: Topic) -> bool:
     return not said.about.level.isdisjoint(old.level) and supersedes(said.about, old, says_change=said.says_change)
 
 
@@ -221,16 +229,14 @@ ORDER: tuple[PointKind, ...] = ("entity", "place", "preference", "note", "rule",
 HEADINGS: dict[Language, str] = {"en": "Said by this user in earlier conversations:", "zh": "该用户在此前对话中说过："}
 ANCHOR_LABELS: dict[Language, str] = {"en": "names, paths, links", "zh": "名称、路径、链接"}
 MOST_TOLD_ANCHORS = 10
-MOST_COMPARED = 200
-"""Sentences, the newest, of which each is compared with each."""
 
 
 def in_force_for_user(points: Iterable[MemoryPoint]) -> list[MemoryPoint]:
     """Of what is in force in a user's sessions, what holds for him: the newest of a key, rules that no newer one replaces; newest first."""
     by_age = sorted((one for one in points if one.in_force), key=lambda one: (one.point.time, one.number))
     valid: dict[str, Topic] = {}
-    for point in [one.point for one in by_age if is_statement(one.point)][-MOST_COMPARED:]:
-        valid = {text: about for text, about in valid.items() if not _succeeds(point, about)} | {point.value: topic(point.value)}
+    for said in [_claim(one.point) for one in by_age if is_statement(one.point)][-MOST_COMPARED:]:
+        valid = {text: about for text, about in valid.items() if not _succeeds(said, about)} | {said.text: said.about}
     newest = {(one.point.kind, one.point.key.casefold()): one for one in by_age if not is_statement(one.point) or one.point.value in valid}
     return sorted(newest.values(), key=lambda one: (one.point.time, one.number), reverse=True)
 

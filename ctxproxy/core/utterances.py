@@ -68,9 +68,9 @@ def utterance(text: str) -> Utterance:
     )
 
 
-def edges(text: str) -> str:
+def edges(text: str, edge_chars: int = EDGE_CHARS) -> str:
     """A text, or the beginning and the end of one as long as a book."""
-    return text if len(text) <= 2 * EDGE_CHARS else f"{text[:EDGE_CHARS]}\n{text[-EDGE_CHARS:]}"
+    return text if len(text) <= 2 * edge_chars else f"{text[:edge_chars]}\n{text[-edge_chars:]}"
 
 
 def claim(stated: Statement) -> Claim:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ from ctxproxy.core.points import MAX_POINTS, MAX_USER_SESSIONS, MemoryPoint, Poi
 from ctxproxy.core.records import SessionKey
 from ctxproxy.errors import StoreUnavailable
 from ctxproxy.store import open_store
+from ctxproxy.store.queries import named_queries
 from tests.contract.conftest import Handles, no_damage
 from tests.contract.samples import KEY, OTHER, begun, chain, summary
 
@@ -146,6 +149,17 @@ async def test_only_the_sessions_that_a_user_used_last_are_looked_through(stores
         await stores.write.facts.put(key, "ann", new(point(key.name)))
     found = {one.point.value for one in await stores.read.facts.of_user(KEY.tenant, "ann", 999)}
     assert found == {key.name for key in keys[1:]}
+
+
+@pytest.mark.parametrize("query", ["points", "points_of_user"])
+async def test_points_are_found_by_an_index(tmp_path: Path, query: str) -> None:
+    store = await open_store(f"sqlite:///{tmp_path}/talks.db", on_damage=no_damage)
+    await store.close()
+    with closing(sqlite3.connect(tmp_path / "talks.db")) as other:
+        values = dict.fromkeys(("name", "tenant", "user", "sessions", "limit"), 1)
+        steps = [row[3] for row in other.execute("EXPLAIN QUERY PLAN " + named_queries("facts.sql")[query], values)]
+    assert [step for step in steps if step.startswith("SEARCH p ")]
+    assert [step for step in steps if "sessions_by_" in step]
 
 
 async def test_an_erased_session_has_no_points_and_begins_anew_without(stores: Handles) -> None:

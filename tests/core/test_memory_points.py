@@ -163,6 +163,17 @@ def test_of_a_long_listing_few_anchors_are_kept() -> None:
     assert len(talk.say(listing).new) == 60
 
 
+def test_a_long_paste_is_searched_for_anchors_and_read_at_its_ends_only() -> None:
+    paste = "x" * 60 + " goes on here.\n"
+    found = Talk().say(f"My name is Ann. {paste * 300} My name is Bob. See A-4711. {paste * 300} The budget is 5 €.")
+    assert {(one.key, one.value) for one in found.new if one.kind != "rule"} == {("name", "Ann"), ("budget", "5 €"), ("A-4711", "id")}
+
+
+def test_what_is_said_again_and_again_in_one_message_is_told_once() -> None:
+    (point,) = Talk().say("The port is 8080. " * 50).new
+    assert (point.key, point.value) == ("port", "8080")
+
+
 def test_003_07_a_line_of_entities_action_and_goal_is_stored() -> None:
     talk = Talk()
     talk.say("[user|laptop][buy][video editing]")

@@ -75,6 +75,17 @@ async def test_a_side_request_tells_nothing(proxy: StartProxy, upstream: Scripte
     assert await facts(running) == {"name": "Ann"}
 
 
+async def test_a_fork_has_the_facts_of_the_messages_that_it_begins_with(proxy: StartProxy, upstream: ScriptedUpstream) -> None:
+    running = await proxy(upstream)
+    for text in ("My name is Ann.", "My job is pilot."):
+        await running.chat(text, session="s", headers=APPEND)
+    await running.settled()
+    first, _, second, _ = [row["tip"] for row in (await got(running, "sessions/s/messages"))["data"]]
+    await got(running, f"sessions/s/messages/{first}", "DELETE")
+    await got(running, "sessions/s/fork", "POST", {"id": "fork", "tip": second}, status=201)
+    assert await facts(running, "sessions/fork/facts") == {"job": "pilot"}
+
+
 async def test_facts_can_be_turned_off(proxy: StartProxy, upstream: ScriptedUpstream) -> None:
     running = await proxy(upstream, memory={"facts": False})
     await running.chat("My name is Ann.", session="s")
