@@ -50,13 +50,14 @@ class _Facts:
         return _listed(request, in_force_for_user(await self._state.store.facts.of_user(tenant, user, MOST_OF_USER)))
 
     async def drop(self, request: web.Request) -> web.Response:
-        session, given = await session_of(self._state.store, request.match_info["id"]), request.match_info["n"]
-        if not (given.isascii() and given.isdigit() and len(given) < 10):
-            raise BadRequest("a fact is named by its number", param="n")
-        if not await self._state.store.facts.drop(session.key, int(given)):
+        store, given = self._state.store, request.match_info["n"]
+        session = await session_of(store, request.match_info["id"])
+        numbers = {str(one.number): one.number for one in await store.facts.of(session.key)}
+        if given not in numbers:
             raise NotFound(f"session {session.key.id} has no fact {given}; GET sessions/{{id}}/facts lists them", param="n")
-        await self._state.store.carryover.drop_told(session.key)
-        return web.json_response({"n": int(given), "deleted": True})
+        await store.carryover.drop_told(session.key)  # a later session may have begun with it; its traces go with those of the fact
+        await store.facts.drop(session.key, numbers[given])
+        return web.json_response({"n": numbers[given], "deleted": True})
 
 
 async def _user(state: State, request: web.Request) -> tuple[str, str]:

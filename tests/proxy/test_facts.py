@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from ctxproxy.proxy.fact_desk import MOST_WAITING
 from tests.proxy.conftest import StartProxy
 from tests.proxy.running import Running
 from tests.proxy.test_admin import APPEND, got, question
+from tests.proxy.test_admin_changes import holding
 from tests.scripted_upstream import Answer, Received, ScriptedUpstream
 
 ANN = {"X-User-Id": "ann"}
@@ -56,7 +58,22 @@ async def test_only_what_is_newly_stored_is_read(proxy: StartProxy, upstream: Sc
     await running.chat([*said, {"role": "assistant", "content": "ok"}, question("go on")], session="s")
     assert await facts(running) == {}
     await got(running, f"sessions/s/facts/{n}", "DELETE", status=404)
-    await got(running, "sessions/s/facts/x", "DELETE", status=400)
+    await got(running, "sessions/s/facts/x", "DELETE", status=404)
+
+
+async def test_a_fact_that_is_erased_is_left_in_no_file_and_in_no_later_session(proxy: StartProxy, upstream: ScriptedUpstream) -> None:
+    running = await proxy(upstream, store={"url": "sqlite:///s.db"})
+    await running.chat("My dog is called Zebulon.", session="one", headers={**APPEND, **ANN})
+    await running.settled()
+    await running.chat("hello", session="two", headers={**APPEND, **ANN})
+    assert "dog: Zebulon" in str(upstream.calls[-1].messages)
+    await running.settled()
+    (fact,) = (await got(running, "sessions/one/facts?kind=entity"))["data"]
+    await got(running, f"sessions/one/facts/{fact['n']}", "DELETE")
+    await running.chat("hello again", session="two", headers={**APPEND, **ANN})
+    assert "dog: Zebulon" not in str(upstream.calls[-1].messages)
+    await running.settled()
+    assert holding(Path(running.holder.current().data_dir), "dog: Zebulon") == []
 
 
 async def test_a_remark_means_the_message_before_it_in_thin_sessions_too(proxy: StartProxy, upstream: ScriptedUpstream) -> None:
