@@ -55,6 +55,8 @@ class FactDesk:
         self._metrics = metrics
         self._tasks = tasks
         self._lines: dict[SessionKey, _Line] = {}
+        self._thread = asyncio.Semaphore(1)
+        """One at a time: the threads are there for requests."""
 
     def note(self, key: SessionKey, user: str, rows: Sequence[StoredMessage], before: Sequence[Told] = ()) -> None:
         """Have these messages read; `before` are user messages right before them that a remark may mean. Returns at once."""
@@ -117,7 +119,8 @@ class FactDesk:
         fresh = [Told(row.tip, from_log(row.raw), row.created) for row in rows]
         heard = any(one.message.role == "user" for one in fresh)
         held = await self._held(key, job.user) if heard else []  # what users say may end something, what others say cannot
-        return await asyncio.to_thread(changes, fresh, job.before, held, key, self._readings)
+        async with self._thread:
+            return await asyncio.to_thread(changes, fresh, job.before, held, key, self._readings)
 
     async def _held(self, key: SessionKey, user: str) -> list[MemoryPoint]:
         """What is in force in the session and in its user's others, oldest first."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from ctxproxy.core.points import MemoryPoint, PointChanges
 from ctxproxy.core.records import SessionKey
 from ctxproxy.errors import StoreUnavailable
+from ctxproxy.proxy import fact_desk
 from ctxproxy.proxy.fact_desk import MOST_WAITING
 from tests.proxy.conftest import StartProxy
 from tests.proxy.running import Running
@@ -207,6 +209,30 @@ async def test_a_failure_changes_no_answer_and_is_counted(proxy: StartProxy, ups
         assert (await running.chat("My name is Ann.", session="s", headers=APPEND)).text == "ok"
         await running.settled()
     assert await metric(running, "failed") == 2
+
+
+async def test_messages_are_read_one_after_the_other_so_that_requests_have_the_other_threads(
+    proxy: StartProxy, upstream: ScriptedUpstream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running = await proxy(upstream)
+    read: list[str] = []
+    began, go = asyncio.Event(), threading.Event()
+    loop = asyncio.get_running_loop()
+
+    def slow(fresh: Any, before: Any, held: Any, key: SessionKey, memo: Any) -> PointChanges:
+        read.append(key.name)
+        loop.call_soon_threadsafe(began.set)
+        go.wait()
+        return PointChanges()
+
+    monkeypatch.setattr(fact_desk, "changes", slow)
+    for session in ("one", "two", "three"):
+        assert (await running.chat("My name is Ann.", session=session)).text == "ok"
+    await began.wait()
+    assert read == ["one"]
+    go.set()
+    await running.settled()
+    assert sorted(read) == ["one", "three", "two"]
 
 
 async def test_where_the_store_is_far_behind_the_oldest_is_left_out(proxy: StartProxy, upstream: ScriptedUpstream) -> None:
