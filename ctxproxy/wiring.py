@@ -25,6 +25,7 @@ from ctxproxy.ports import Tokenizer, Upstream
 from ctxproxy.proxy import logs
 from ctxproxy.proxy.app import add_forwarding, make_app
 from ctxproxy.proxy.counting import Counts, Identities, Readings
+from ctxproxy.proxy.distilling import Distiller
 from ctxproxy.proxy.erasing import Eraser
 from ctxproxy.proxy.fact_desk import FactDesk
 from ctxproxy.proxy.health import Health
@@ -170,6 +171,8 @@ async def running_state(settings: Callable[[], Settings]) -> AsyncIterator[State
     timers, sweeper = Timers(tasks), Sweeper(state)
     tasks.start(sweeper.sweep(), "retention")
     timers.start("retention", sweeper.sweep, lambda: EVERY_S)
+    distiller = Distiller(state)
+    timers.start("distilling", distiller.daily, distiller.wait_s)
     try:
         yield state
     finally:

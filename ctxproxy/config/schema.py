@@ -148,6 +148,7 @@ class Memory(Section, frozen=True):
 
     daily_files: bool = True
     timezone: Name = "local"
+    distill: Literal["off", "daily", "manual"] = "off"
     facts: bool = True
     preload: Preload = Preload()
 

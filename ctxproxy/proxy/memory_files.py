@@ -16,6 +16,9 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from ctxproxy.core.distilling import Item, Source, items_in
+from ctxproxy.core.distilling import rendered as distilled_text
+from ctxproxy.core.distilling import without as distilled_without
 from ctxproxy.core.memory_notes import Note, folder_of, mark, notes_in, opening, rendered, safe_name, without
 from ctxproxy.core.messages import Tip
 from ctxproxy.core.records import SessionKey
@@ -24,6 +27,7 @@ if sys.platform != "win32":
     import fcntl
 
 FOLDER = "memory"
+DISTILLED, DIARY = "MEMORY.md", "DIARY.md"
 DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 TRIES = 3
 """How often a folder is made that an erasing takes away before anything is in it."""
@@ -67,6 +71,23 @@ class MemoryFiles:
         wanted = frozenset(tips)
         return await asyncio.to_thread(self._taken_out, {key.tenant}, lambda _, note: note.session == key.name and note.tip in wanted)
 
+    async def distilled(self, tenant: str, session: str, user: str) -> str:
+        """The text of `MEMORY.md`; "" where there is none."""
+        return await asyncio.to_thread(_if_there, self._folder(tenant, folder_of(session, user)) / DISTILLED)
+
+    async def put_distilled(self, tenant: str, folder: str, items: Sequence[Item], read: Collection[str], told: str) -> int:
+        """Write `MEMORY.md` without the items whose sections are gone by now, and a line of the diary; how many items it has."""
+        return await asyncio.to_thread(_put_distilled, self._folder(tenant, folder), items, read, told)
+
+    async def folders(self) -> list[tuple[str, str]]:
+        """Tenant and name of every folder."""
+        return await asyncio.to_thread(lambda: [(tenant.name, one.name) for tenant in _folders(self._root) for one in _folders(tenant)])
+
+    async def in_folder(self, tenant: str, folder: str) -> tuple[list[Entry], str]:
+        """The sections of a folder, oldest first, and its `MEMORY.md`."""
+        path = self._folder(tenant, folder)
+        return await asyncio.to_thread(lambda: (_entries([path]), _if_there(path / DISTILLED)))
+
     async def tenants_with(self, user: str) -> list[str]:
         """The tenants that have a folder for a user of this name."""
         return await asyncio.to_thread(lambda: [tenant.name for tenant in _folders(self._root) if (tenant / folder_of("", user)).is_dir()])
@@ -93,7 +114,7 @@ class MemoryFiles:
             of_it = partial(unwanted, tenant)
             for folder in _folders(self._root / tenant):
                 with contextlib.suppress(FileNotFoundError), _locked(folder):
-                    changed += sum(_take_out(file, of_it) for file in _days(folder))
+                    changed += sum(_take_out(file, of_it) for file in _days(folder)) + _take_items_out(folder / DISTILLED, of_it)
                     _drop_if_empty(folder)
         return changed
 
@@ -170,12 +191,7 @@ def _rewrite(file: Path, text: str) -> None:
     """Put a text in a file's place at once, "" removes it; what the old file held is overwritten, so that it is not left in free space."""
     with file.open("r+b") as old:
         if text:
-            beside = file.with_suffix(".new")
-            with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | NO_FOLLOW, 0o600), "wb") as new:
-                new.write(text.encode("utf-8", "replace"))
-                new.flush()
-                os.fsync(new.fileno())
-            beside.replace(file)
+            _replace(file, text)
         else:
             file.unlink()
         old.write(bytes(os.fstat(old.fileno()).st_size))
@@ -183,6 +199,47 @@ def _rewrite(file: Path, text: str) -> None:
         os.fsync(old.fileno())
 
 
+def _replace(file: Path, text: str) -> None:
+    """Put a text in a file's place at once."""
+    beside = file.with_suffix(".new")
+    with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | NO_FOLLOW, 0o600), "wb") as new:
+        new.write(text.encode("utf-8", "replace"))
+        new.flush()
+        os.fsync(new.fileno())
+    beside.replace(file)
+
+
 def _drop_if_empty(folder: Path) -> None:
-    with contextlib.suppress(OSError):
-        folder.rmdir()
+    """A diary alone tells nothing."""
+    if not _days(folder) and not (folder / DISTILLED).exists():
+        (folder / DIARY).unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            folder.rmdir()
+
+
+def _if_there(file: Path) -> str:
+    return _text(file) if file.is_file() else ""
+
+
+def _put_distilled(folder: Path, items: Sequence[Item], read: Collection[str], told: str) -> int:
+    with _locked(folder):
+        there = {Source(entry.note.session, entry.note.tip) for entry in _entries([folder])}
+        before = {source for item in items_in(_if_there(folder / DISTILLED)) for source in item.sources}
+        left = [item for item in items if there.union(before).issuperset(item.sources)]
+        if left:
+            _replace(folder / DISTILLED, distilled_text(left, read))
+            _append(folder / DIARY, "# Diary\n", f"\n- {told}, {len(left)} items now\n")
+        return len(left)
+
+
+def _take_items_out(file: Path, unwanted: Callable[[Note], bool]) -> int:
+    """Take the items that come from unwanted sections out of `MEMORY.md`; whether that changed it."""
+    text = _if_there(file)
+    if not any(unwanted(_bare(source)) for item in items_in(text) for source in item.sources):
+        return 0
+    _rewrite(file, distilled_without(text, lambda source: unwanted(_bare(source))))
+    return 1
+
+
+def _bare(source: Source) -> Note:
+    return Note(source.session, source.tip, "", "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -50,5 +51,7 @@ class State:
     """What an exported session holds beside its log."""
     recall: RecallOffers = field(default_factory=RecallOffers)
     clock: Callable[[], float] = field(default=time.time)
+    distilling: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held while `MEMORY.md` of some folder is made."""
     started: float = field(default_factory=time.time)
     """When the program was started: what was last used before is met for the first time since a restart."""

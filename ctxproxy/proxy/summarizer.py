@@ -89,6 +89,19 @@ class Summarizer:
         return Summary(need.tip, whole, "llm", writer.model, len(need.messages), tokens, need.start, need.end, self._clock())
 
 
+async def one_answer(prompt: Prompt, writer: Writer, timeout_s: float, count_text: CountText, spend: Callable[[float], None]) -> Draft | None:
+    """A model's answer to a prompt of another kind, not judged; None if none came within the time. Never raises."""
+    job = _Job(Need("", (), "en", prompt.max_tokens), writer, count_text, spend)
+    try:
+        async with asyncio.timeout(timeout_s):
+            return await job.draft(prompt)
+    except TimeoutError:
+        job.note("timed out")
+    except CtxproxyError as error:
+        job.note(error.code or "unreachable")
+    return None
+
+
 def completed(text: str, need: Need, count_text: CountText) -> str:
     """With rules and values appended, unless that makes it no smaller than the originals."""
     whole = complete(text, need, count_text)
@@ -165,6 +178,19 @@ class _Job:
             self._failed(verdict.reason)
             if draft.finish_reason == "length":
                 prompt = prompt._replace(max_tokens=prompt.max_tokens * 2)  # a reasoning model thought it away
+        return None
+
+    async def draft(self, prompt: Prompt) -> Draft | None:
+        """The answer to one call, made again only where a refusal taught how."""
+        while self.failures < MOST_FAILURES:
+            self.calls += 1
+            status, body = await self._sent(prompt)
+            if 200 <= status < 300:
+                draft, _ = _draft(body)
+                self.spend(await asyncio.to_thread(self._cost, prompt, body, draft))
+                return draft
+            if not self._adapts(status, body):
+                break
         return None
 
     async def _sent(self, prompt: Prompt) -> tuple[int, bytes]:

@@ -27,6 +27,8 @@ CALLS = [
     ("DELETE", "sessions/s/messages/00"),
     ("GET", "sessions/s/memory"),
     ("GET", "users/u/memory"),
+    ("POST", "sessions/s/memory/distill"),
+    ("POST", "users/u/memory/distill"),
     ("GET", "sessions/s/facts"),
     ("DELETE", "sessions/s/facts/1"),
     ("GET", "users/u/facts"),
