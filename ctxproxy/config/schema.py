@@ -148,6 +148,7 @@ class Memory(Section, frozen=True):
 
     daily_files: bool = True
     timezone: Name = "local"
+    daily_text: Literal["summary", "events"] = "summary"
     distill: Literal["off", "daily", "manual"] = "off"
     facts: bool = True
     preload: Preload = Preload()

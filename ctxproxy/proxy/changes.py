@@ -42,7 +42,7 @@ async def compacted(state: State, key: SessionKey, user: str, situation: Situati
     planned = await asyncio.to_thread(compacted_now, by_hand)
     if planned.checkpoint is not None:
         await state.store.apply([*before, PutCheckpoint(key, planned.checkpoint)])
-        state.notes.begin(state.settings(), key, user, by_hand, planned)
+        state.notes.begin(state.settings(), key, user, by_hand, planned, None)
     return planned
 
 

@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 
 from ctxproxy.config.schema import Settings
 from ctxproxy.core.distilling import Dated, Item, answered, by_rules, items_in, marks_of, read_in, request
-from ctxproxy.core.records import SessionKey, Spent
+from ctxproxy.core.records import SessionKey
 from ctxproxy.errors import StoreUnavailable
 from ctxproxy.ports import Tokenizer
 from ctxproxy.proxy.days import local_time, until, zone_of
@@ -19,7 +19,7 @@ from ctxproxy.proxy.identify import target_for
 from ctxproxy.proxy.memory_files import Entry
 from ctxproxy.proxy.prepare import tokenizer_for
 from ctxproxy.proxy.state import State
-from ctxproxy.proxy.summarizer import Writer, one_answer
+from ctxproxy.proxy.summary_desk import Asked
 
 log = logging.getLogger("ctxproxy")
 DAYS, MOST_DAYS = 3, 30
@@ -88,29 +88,24 @@ class Distiller:
         tokenizer = await tokenizer_for(self._state, settings, model)
         if settings.summarizer.kind != "llm" or not model:
             return await asyncio.to_thread(by_rules, notes, items, tokenizer.count)
-        writer = self._writer(settings, model)
+        asked = self._asking(settings, model, tokenizer)
         for attempt in range(ATTEMPTS):
             if attempt:
                 await asyncio.sleep(self._pause_s)
-            found = await self._asked(settings, writer, tokenizer, notes, items)
+            found = await self._answered(asked, notes, items)
             if found is not None:
                 return found
         return None
 
-    async def _asked(
-        self, settings: Settings, writer: Writer, tokenizer: Tokenizer, notes: Sequence[Dated], items: Sequence[Item]
-    ) -> list[Item] | None:
-        costs: list[float] = []
-        prompt = await asyncio.to_thread(request, notes, items, writer.window_tokens, tokenizer.count)
-        draft = await one_answer(prompt, writer, settings.summarizer.timeout_s, tokenizer.count, costs.append)
-        self._state.metrics.count_spent(Spent(cost_summaries=sum(costs)))
+    async def _answered(self, asked: Asked, notes: Sequence[Dated], items: Sequence[Item]) -> list[Item] | None:
+        prompt = await asyncio.to_thread(request, notes, items, asked.window_tokens, asked.tokenizer.count)
+        draft = await self._state.summaries.answer(prompt, asked)
         return answered(draft.text, notes, items) if draft else None
 
-    def _writer(self, settings: Settings, model: str) -> Writer:
+    def _asking(self, settings: Settings, model: str, tokenizer: Tokenizer) -> Asked:
         """The configured summarizer, else the upstream with the configured key: no client is there whose credential could be taken."""
         own, target = settings.summarizer, target_for(settings, model)
         key = own.api_key or ("" if own.base_url else target.api_key)
-        base_url = own.base_url or target.base_url
         window = self._state.windows.belief(target.origin, model, settings.models).window
         credentials = [("Authorization", f"Bearer {key}")] if key else []
-        return Writer(self._state.upstream(base_url), base_url, model, window, credentials)
+        return Asked(own.base_url or target.base_url, model, credentials, window, tokenizer, own.timeout_s)

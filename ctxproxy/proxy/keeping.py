@@ -144,7 +144,7 @@ class Keeping:
         """Begin to note in the day's memory file what has left the prompt; a refused request's decision is not kept."""
         caller = self._prepared.caller
         if caller.key is not None and not isinstance(self._got.result, Refused):
-            self._state.notes.begin(self._settings, caller.key, self._user, self._got.situation, self._got.plan)
+            self._state.notes.begin(self._settings, caller.key, self._user, self._got.situation, self._got.plan, self._asked)
 
     def _carry_over(self) -> None:
         """What later sessions of the user will begin with, and what this one began with, where that had to go after an overflow."""

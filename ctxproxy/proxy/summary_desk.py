@@ -17,10 +17,11 @@ from ctxproxy.core.language import language_of
 from ctxproxy.core.messages import Tip
 from ctxproxy.core.policy import SummarizerPolicy
 from ctxproxy.core.presets import stages_of
+from ctxproxy.core.prompts import Prompt
 from ctxproxy.core.records import SessionKey, Spent, Summary
 from ctxproxy.core.situation import Situation
 from ctxproxy.core.stages.rolling_summary import RollingSummary
-from ctxproxy.core.summaries import Need, reads_again
+from ctxproxy.core.summaries import Draft, Need, reads_again
 from ctxproxy.core.summary_points import Parted, points_of
 from ctxproxy.errors import StoreUnavailable
 from ctxproxy.ports import Headers, Store, Tokenizer, Upstream
@@ -29,7 +30,7 @@ from ctxproxy.proxy.fact_desk import FactDesk
 from ctxproxy.proxy.identify import Target, credentials_of
 from ctxproxy.proxy.metrics import Metrics
 from ctxproxy.proxy.own_summarizer import Own, OwnSummarizer
-from ctxproxy.proxy.summarizer import Summarizer, Writer
+from ctxproxy.proxy.summarizer import Summarizer, Writer, one_answer
 from ctxproxy.proxy.tasks import Tasks
 
 log = logging.getLogger("ctxproxy")
@@ -88,6 +89,16 @@ class SummaryDesk:
             self._writing[at] = running
             running.add_done_callback(lambda _: self._writing.pop(at, None))
         return await asyncio.shield(running)
+
+    async def answer(self, prompt: Prompt, asked: Asked) -> Draft | None:
+        """A model's answer to a call of another kind; None if none came, or where a function of the user's writes summaries."""
+        if asked.own is not None:
+            return None
+        costs: list[float] = []
+        writer = Writer(self._upstream(asked.base_url), asked.base_url, asked.model, asked.window_tokens, asked.credentials)
+        draft = await one_answer(prompt, writer, asked.timeout_s, asked.tokenizer.count, costs.append)
+        self._metrics.count_spent(Spent(cost_summaries=sum(costs)))
+        return draft
 
     async def _write(self, key: SessionKey | None, need: Need, asked: Asked) -> Summary | None:
         costs: list[float] = []

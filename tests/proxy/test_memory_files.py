@@ -17,7 +17,7 @@ from ctxproxy.proxy.memory_files import MemoryFiles
 from tests.proxy.conftest import StartProxy
 from tests.proxy.running import Running
 from tests.proxy.test_background import FILLER, SUMMARY, scripted, talk
-from tests.scripted_upstream import Answer, Overflow, ScriptedUpstream
+from tests.scripted_upstream import Answer, Json, Overflow, ScriptedUpstream
 
 TENANT = "0f" * 16
 DROPPING = {"max_tokens": 4000, "pipeline": [{"stage": "drop_oldest"}]}
@@ -143,6 +143,22 @@ async def test_one_call_serves_the_prompt_and_the_file(proxy: StartProxy, upstre
     (text,) = await trimmed(running)
     assert SUMMARY in text
     assert sum(call.header("X-Purpose") == "summary" for call in upstream.calls) == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "noted"),
+    [(Answer("- They chose db-9."), "- They chose db-9."), (Answer("None"), None), (Answer(""), "question"), (Json(500, {}), "question")],
+)
+async def test_000_s6_a_call_of_its_own_tells_events_and_nothing_is_written_where_there_is_nothing(
+    proxy: StartProxy, upstream: ScriptedUpstream, answer: Answer, noted: str | None
+) -> None:
+    running = await proxy(upstream, context=DROPPING, memory={"daily_text": "events"})
+    upstream.script = lambda call: answer if call.header("X-Purpose") == "summary" else Answer("an answer")
+    texts = await trimmed(running)
+    assert [noted in text for text in texts] == ([True] if noted else [])
+    (call,) = (call for call in upstream.calls if call.header("X-Purpose") == "summary")
+    assert "grouped by event" in call.messages[0]["content"]
+    assert call.json["max_tokens"] == 500
 
 
 @pytest.mark.parametrize("store", [{"url": "memory://"}, {"url": "sqlite:///s.db"}])
