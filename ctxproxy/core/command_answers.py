@@ -86,8 +86,8 @@ _SAID: Mapping[str, tuple[str, str]] = MappingProxyType(
         "no_facts": ("Nothing is noted yet.", "尚无记录。"),
         "more_facts": ("… and {more} more; `/facts <text>` looks for some", "……还有 {more} 条；用 `/facts <文本>` 查找"),
         "forgotten": (
-            "Forgotten: {messages} messages and {pins} pins that hold “{text}” are never sent again. The log keeps the messages.",
-            "已遗忘：含有“{text}”的 {messages} 条消息和 {pins} 条固定文本不再发送。日志仍保留这些消息。",
+            "Forgotten: {messages} messages, {pins} pins and {facts} facts that hold “{text}” are never sent again. The log keeps the messages.",
+            "已遗忘：含有“{text}”的 {messages} 条消息、{pins} 条固定文本和 {facts} 条要点不再发送。日志仍保留这些消息。",
         ),
         "not_found": ("Nothing holds “{text}”: nothing was forgotten.", "没有内容含有“{text}”：未遗忘任何内容。"),
         "why": (

@@ -112,12 +112,12 @@ def heard(chat: ChatRequest, *, enabled: bool) -> Heard:
 
 def command_of(message: Message) -> Command | None:
     """The command that a user message is, and is nothing but; None for any other message."""
-    if message.role != "user":
-        return None
-    content = message.content
+    content = message.fields.get("content")
     if isinstance(content, list):
         content = content[0].get("text") if len(content) == 1 and isinstance(content[0], dict) and content[0].get("type") == "text" else None
-    return parse(content) if isinstance(content, str) and content[:100].lstrip().startswith("/") else None
+    if not isinstance(content, str) or not (content[:1] == "/" or content[:1].isspace()):
+        return None  # at once: every message of a history is looked at
+    return parse(content) if message.role == "user" and content[:100].lstrip().startswith("/") else None
 
 
 def parse(text: str) -> Command | None:
@@ -156,13 +156,10 @@ def _unanswered(messages: Sequence[Message]) -> int:
 def _exchanges(messages: Sequence[Message], *, enabled: bool) -> set[int]:
     """Where commands and our answers to them stand; with `enabled`, also commands that got none because the client went away."""
     found: set[int] = set()
-    asked = -1
-    for at, message in enumerate(messages):
-        if message.role in SYSTEM_ROLES:
-            continue
-        if asked >= 0 and is_own_answer(message):
-            found |= {asked, at}
-        elif asked >= 0 and enabled and message.role == "user":
+    for asked in [at for at, message in enumerate(messages) if command_of(message)]:
+        answer = next((at for at in range(asked + 1, len(messages)) if messages[at].role not in SYSTEM_ROLES), None)
+        if answer is not None and is_own_answer(messages[answer]):
+            found |= {asked, answer}
+        elif answer is not None and enabled and messages[answer].role == "user":
             found.add(asked)
-        asked = at if command_of(message) else -1
     return found

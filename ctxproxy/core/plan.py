@@ -54,6 +54,11 @@ class Plan:
     """A summary up to this tip should stand where an extractive stand-in stands now."""
 
     @property
+    def compacts(self) -> bool:
+        """Whether a new decision shortens the prompt; putting pins at its head does not."""
+        return self.checkpoint is not None and any(name != PINS for name, _ in self.actions)
+
+    @property
     def fits(self) -> bool:
         return self.transcript.tokens <= self.budget.limit
 

@@ -60,7 +60,7 @@ def settle(s: Situation, plan: Plan, ending: Ending) -> list[Effect]:
             requests=1,
             tokens_in=plan.tokens_in,
             tokens_sent=plan.tokens_sent,
-            compactions=int(plan.checkpoint is not None and bool(plan.actions)),
+            compactions=int(plan.compacts),
             spent=ending.spent,
         ),
     ]

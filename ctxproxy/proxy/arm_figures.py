@@ -15,7 +15,7 @@ def count_answer(metrics: Metrics, arm: str, got: Got) -> None:
     metrics.arm_requests.labels(arm, "refused" if isinstance(got.result, Refused) else "answered").inc()
     metrics.arm_tokens_in.labels(arm).inc(got.plan.tokens_in)
     metrics.arm_tokens_sent.labels(arm).inc(got.plan.tokens_sent)
-    metrics.arm_compactions.labels(arm).inc(int(got.plan.checkpoint is not None and bool(got.plan.actions)))
+    metrics.arm_compactions.labels(arm).inc(int(got.plan.compacts))
     if got.overflow:
         metrics.arm_overflows.labels(arm, got.overflow).inc()
 

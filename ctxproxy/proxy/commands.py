@@ -177,14 +177,15 @@ class _Orders:
         if not text:
             return [self._say("needs_text", command=command)]
         try:
-            return await act(phrase_of(text))
+            phrase = phrase_of(text)
         except ValueError as error:
             return [self._say("bad_text", reason=error)]
+        return await act(phrase)
 
     async def _forget(self, phrase: Phrase) -> list[str]:
         """Of every branch: also of those that the client is not on now. What is not in the log yet is written to it first."""
         if len(phrase.text) < LEAST_CHARS:
-            raise ValueError(f"is shorter than {LEAST_CHARS} characters")
+            return [self._say("bad_text", reason=f"is shorter than {LEAST_CHARS} characters")]
         store, session = self._state.store, self._prepared.session
         unknown = to_store(self._situation.reconciled, self._situation.counts, self._state.clock())
         if unknown:
@@ -192,13 +193,18 @@ class _Orders:
         gone = session.forgotten if session else frozenset()
         tips = [tip for tip in await changes.tips_holding(store, self._key, phrase) if tip not in gone]
         pins = [pin for pin in await store.pins(self._key) if phrase.in_text(pin.text)]
+        facts = [one.number for one in await store.facts.of(self._key) if phrase.in_text(f"{one.point.key} {one.point.value}")]
         carried = any(phrase.in_message(message) for message in self._situation.preload)
-        if not (tips or pins or carried):
+        if not (tips or pins or facts or carried):
             return [self._say("not_found", text=short(phrase.text))]
         if carried:
             await store.carryover.drop_preload(self._key)
+        if facts:
+            await store.carryover.drop_told(self._key)
         await self._state.eraser.messages(self._key, tips, [pin.number for pin in pins])
-        return [self._say("forgotten", messages=len(tips) + carried, pins=len(pins), text=short(phrase.text))]
+        for number in facts:
+            await store.facts.drop(self._key, number)
+        return [self._say("forgotten", messages=len(tips) + carried, pins=len(pins), facts=len(facts), text=short(phrase.text))]
 
     async def _facts(self, text: str) -> list[str]:
         """Of a known user what holds in all his sessions, else what the session tells."""

@@ -230,7 +230,7 @@ def _note(state: State, request: web.Request, prepared: Prepared, got: Got) -> N
     metrics.tokens_sent.inc(plan.tokens_sent)
     for name, edits in plan.actions:
         metrics.stage_edits.labels(name).inc(edits)
-    if plan.checkpoint is not None and plan.actions:
+    if plan.compacts:
         metrics.compactions.inc()
         metrics.last_gain.set(sum(saved for _, saved in plan.saved))
     actions = ",".join(f"{name}={count}" for name, count in _actions(got)) or "none"

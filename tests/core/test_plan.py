@@ -393,6 +393,7 @@ def test_a_pin_that_nobody_has_said_stands_at_the_head_from_the_next_request_on(
     chain.pins = ["The berth is 14."]
     first = chain.ask([*history, *NEXT], 9000)
     assert first.plan.actions == (("pins", 1),)
+    assert not first.plan.compacts
     assert "The berth is 14." in text_of(first.plan.messages[0])
     assert first.sent[2:] == [message.raw for message in [*history, *NEXT]]
     again = chain.ask([*history, *NEXT, assistant("Fine."), user("The berth is 14. Really?")], 9000)

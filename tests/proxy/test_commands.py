@@ -308,7 +308,7 @@ async def test_what_is_to_be_forgotten_is_never_sent_again_on_any_branch(proxy: 
     second = await full(running, "one", "Is zebra  7 a code?", session="s")
     await running.chat([*second, user("/pin zebra 7 counts")], session="s")
     said = await running.chat([*second, user("/forget Zebra 7")], session="s")
-    assert said.text.startswith(f"{MARK} Forgotten: 4 messages and 1 pins that hold “Zebra 7” are never sent again.")
+    assert said.text.startswith(f"{MARK} Forgotten: 4 messages, 1 pins and 0 facts that hold “Zebra 7” are never sent again.")
     await running.restart()
     for history in (first, second):
         await running.chat([*history, user("and now?")], session="s")
@@ -319,7 +319,7 @@ async def test_what_is_to_be_forgotten_is_never_sent_again_on_any_branch(proxy: 
 async def test_what_was_never_stored_can_be_forgotten_and_pinned_at_once(running: Running, upstream: ScriptedUpstream) -> None:
     history = [user("the code is ZEBRA"), assistant("I see"), user("what else?"), assistant("nothing")]
     said = await running.chat([*history, user("/forget zebra")], session="s")
-    assert "Forgotten: 1 messages and 0 pins" in said.text
+    assert "Forgotten: 1 messages, 0 pins and 0 facts that hold" in said.text
     await running.chat([*history, user("on")], session="s")
     assert texts(upstream.calls[-1])[-3:] == ["what else?", "nothing", "on"]
     assert "ZEBRA" not in str(upstream.calls[-1].messages)
@@ -336,3 +336,11 @@ async def test_why_tells_where_a_phrase_went_and_how_it_comes_back(running: Runn
     await client.say("four")
     assert "the berth is 14" in texts(upstream.calls[-1])[0]
     assert "The next request carries it." in (await client.say("/why berth is 14")).text
+
+
+async def test_what_is_known_of_a_forgotten_text_goes_too(running: Running) -> None:
+    await ask(running, "My name is Ann. Always answer in French.")
+    await running.settled()
+    assert "Ann" in await ask(running, "/facts")
+    assert "and 1 facts that hold “Ann”" in await ask(running, "/forget Ann")
+    assert "Ann" not in await ask(running, "/facts")
