@@ -8,6 +8,7 @@ from ctxproxy.admin.auth import guarded
 from ctxproxy.admin.dryrun import dry_run
 from ctxproxy.admin.facts import fact_routes
 from ctxproxy.admin.find import body_of, name_in, number_in, session_of, text_in
+from ctxproxy.admin.health import doctor
 from ctxproxy.admin.memory import memory_routes
 from ctxproxy.admin.moving import moving_routes
 from ctxproxy.admin.sharing import feedback_shown, sharing_routes
@@ -43,6 +44,7 @@ def add_admin(app: web.Application, state: State) -> None:
         ("DELETE", "sessions/{id}/messages/{tip}", api.forget),
         ("GET", "sessions/{id}/view", api.view),
         ("GET", "sessions/{id}/why", api.why),
+        ("GET", "sessions/{id}/doctor", lambda request: doctor(state, request)),
         ("POST", "sessions/{id}/manage", api.manage),
         ("POST", "sessions/{id}/clear", api.clear),
         ("POST", "sessions/{id}/fork", api.fork),

@@ -26,6 +26,7 @@ CALLS = [
     ("GET", "sessions/s/messages"),
     ("DELETE", "sessions/s/messages/00"),
     ("GET", "sessions/s/memory"),
+    ("GET", "sessions/s/doctor"),
     ("GET", "users/u/memory"),
     ("POST", "sessions/s/memory/distill"),
     ("POST", "users/u/memory/distill"),
