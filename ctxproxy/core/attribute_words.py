@@ -18,6 +18,9 @@ NUMBER = rf"(?<![A-Za-z0-9_.])\d(?:[\d,.]*\d)?(?:\s?(?:[€$£¥￥%]|{UNITS_HAN
 NUMBER_HAN = f"[一二两三四五六七八九十百千万]+{UNITS_HAN}"
 _DATES = f"{DATE.pattern}|{ISO}|{CLOCK}|{DAYS}|{DAYS_HAN}"
 VALUE = re.compile(f"{_DATES}|{AMOUNT.pattern}|{NUMBER}|{NUMBER_HAN}", re.IGNORECASE)
+DAY_CUES = ("day", "tomorrow")
+HAN_VALUE = re.compile("周|星期|礼拜|明天|后天|[一二两三四五六七八九十百千万]")
+"""What holds none of these, and no digit, holds no value."""
 IS_DATE = re.compile(f"(?:{_DATES})", re.IGNORECASE)
 
 COPULA_WORDS = """
@@ -109,3 +112,5 @@ OWN = (
     _row(f"我最(?P<k>喜欢的[\u3400-\u9fff]{{1,6}}?)(?:是|为)(?P<v>{_REST})", "preference"),
 )
 """Sentence, kind, key where the sentence does not name it as `k`."""
+OWN_CUES = ("my ", "i live", "i moved", "i work", "i am", "i'm", "i’m", "call me", "我")
+"""One of these is in each of them."""

@@ -12,8 +12,10 @@ from typing import NamedTuple
 from ctxproxy.core.attribute_words import (
     BEFORE_HAN,
     COPULAS,
+    DAY_CUES,
     DETERMINERS,
     HAN_NOUN,
+    HAN_VALUE,
     HYPOTHETICAL,
     IS_DATE,
     JOINTS,
@@ -21,13 +23,16 @@ from ctxproxy.core.attribute_words import (
     LINKS_HAN,
     NO_VALUE,
     OWN,
+    OWN_CUES,
     PLACING,
     PRONOUNS,
     UNFIT_HAN,
     VALUE,
     WEAK_LINKS_HAN,
 )
+from ctxproxy.core.facts import DIGIT
 from ctxproxy.core.points import PointKind
+from ctxproxy.core.rule_words import any_of
 from ctxproxy.core.topics import EMPTY
 
 LOOK_BACK_CHARS = 80
@@ -50,13 +55,23 @@ class Attribute(NamedTuple):
     value: str
 
 
+def may_tell(text: str) -> bool:
+    """Whether any sentence of a text may say what something is: cheap, most texts are told apart by it."""
+    low = text.lower()
+    return any_of(OWN_CUES, low) or _may_measure(low)
+
+
+def _may_measure(low: str) -> bool:
+    return DIGIT.search(low) is not None or any_of(DAY_CUES, low) or (not low.isascii() and HAN_VALUE.search(low) is not None)
+
+
 def attributes(sentence: str) -> list[Attribute]:
     """What a sentence says things are; nothing if it asks or supposes."""
     low = sentence.lower().strip()
     if low.endswith(("?", "？", "吗", "呢")) or HYPOTHETICAL.match(low):
         return []
-    found = list(_own(sentence))
-    if any(c.isdigit() for c in sentence) or VALUE.search(sentence):
+    found = list(_own(sentence)) if any_of(OWN_CUES, low) else []
+    if _may_measure(low):
         taken = [one.value for one in found]
         found += [one for one in _measured(sentence) if not any(one.value in value for value in taken)]
     return found

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ctxproxy.core.attributes import attributes
+from ctxproxy.core.attributes import attributes, may_tell
 from ctxproxy.core.decisions import decisions, triples
 from ctxproxy.core.extractive import CountText
 from ctxproxy.core.facts import ROLE_WEIGHTS, WEIGHTS, Kind, anchors
@@ -108,7 +108,7 @@ def _said(one: Told) -> list[Point]:
 def _read(message: Message) -> Iterator[tuple[PointKind, str, str, float]]:
     text = edges(text_of(message))
     prose_part = edges(text, EDGE_CHARS)
-    if message.role == "user":
+    if message.role == "user" and may_tell(prose_part):
         for sentence in dict.fromkeys(_sentences(prose_part)):
             yield from ((a.kind, a.key, a.value, ATTRIBUTE_WEIGHT) for a in attributes(sentence))
     if message.role in ("user", "assistant"):

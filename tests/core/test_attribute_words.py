@@ -7,7 +7,7 @@ import re
 import pytest
 
 from ctxproxy.core.attribute_words import COPULAS, LINKS, OWN
-from ctxproxy.core.attributes import attributes
+from ctxproxy.core.attributes import attributes, may_tell
 
 SAMPLES = (
     ("I'm called Zoe", "Zoe"),
@@ -37,6 +37,12 @@ def test_each_row_finds_its_sentence(at: int, sentence: str, value: str) -> None
     assert match["v"].startswith(value[0])
     assert (kind, value) in [(one.kind, one.value) for one in attributes(sentence)]
     assert key or "k" in match.groupdict()
+
+
+def test_texts_without_a_cue_are_told_apart_cheaply() -> None:
+    assert all(may_tell(sentence) for sentence, _ in SAMPLES)
+    assert [text for text in ("It rains a lot.", "天气不错", "") if may_tell(text)] == []
+    assert all(may_tell(text) for text in ("at 5", "on Friday", "下周见", "三千元"))
 
 
 def test_there_is_a_sample_for_each_row() -> None:
