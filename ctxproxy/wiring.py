@@ -47,7 +47,8 @@ from ctxproxy.upstream.open import open_upstream
 log = logging.getLogger("ctxproxy")
 KEY_FILE = "tenant.key"
 SECRET_BYTES = 32
-COUNTS_BYTES = IDENTITIES_BYTES = READINGS_BYTES = 32 * 1_048_576
+MEGABYTE = 1_048_576
+COUNTS_BYTES = IDENTITIES_BYTES = READINGS_BYTES = 32 * MEGABYTE
 """Memory for remembered token counts and for remembered identities: about 130,000 messages each."""
 CLOSE_WITHIN_S = 5.0
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
@@ -139,7 +140,7 @@ async def running_state(settings: Callable[[], Settings]) -> AsyncIterator[State
     """The shell's parts, opened and closed in order."""
     first = settings()
     secret = tenant_secret(Path(first.data_dir))
-    store = await open_store(store_url(first), on_damage=_told_damage)
+    store = await open_store(store_url(first), on_damage=_told_damage, cache_bytes=int(first.store.cache_mb * MEGABYTE))
     upstreams, known, tasks, metrics = _Upstreams(settings), _Tokenizers(), Tasks(), Metrics()
     readings = Readings(READINGS_BYTES)
     facts = FactDesk(store, readings, metrics, tasks)

@@ -173,6 +173,7 @@ class StoreSettings(Section, frozen=True):
     """Where sessions are kept: `memory://` or `sqlite:///path`; three slashes lead to a path in `data_dir`, four to an absolute one."""
 
     url: Name = "sqlite:///ctxproxy.db"
+    cache_mb: Whole = 32
 
 
 class Admin(Section, frozen=True):

@@ -81,7 +81,7 @@ def _line(kind: str, values: Mapping[str, Any]) -> bytes:
 
 def _plain(record: Any) -> dict[str, Any]:
     values: dict[str, Any] = msgspec.to_builtins(record, order="deterministic")
-    return values
+    return {key: value for key, value in values.items() if not key.startswith("_")}
 
 
 def _can_stand(raw: bytes) -> bool:

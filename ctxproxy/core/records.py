@@ -10,7 +10,8 @@ from dataclasses import astuple, dataclass, field
 from operator import add
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from ctxproxy.core.messages import Tip
+from ctxproxy.core.messages import Message, Tip
+from ctxproxy.core.wire import from_log
 
 Manner: TypeAlias = Literal["unknown", "full", "thin"]
 WindowSource: TypeAlias = Literal["config", "learned", "upstream", "builtin", "default"]
@@ -113,6 +114,16 @@ class StoredMessage:
     created: float
     partial: bool = False
     """The answer broke off: it is kept, and never taken for a whole one."""
+    _message: Message | None = field(default=None, init=False, compare=False, hash=False, repr=False)
+
+    @property
+    def message(self) -> Message:
+        """The message, read once; of an erased one only its role is left."""
+        message = self._message
+        if message is None:
+            message = from_log(self.raw) if self.raw else Message(b"", {"role": self.role})
+            object.__setattr__(self, "_message", message)
+        return message
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from ctxproxy.core.situation import Situation
 from ctxproxy.core.steps import stopped
 from ctxproxy.core.tokens import has_media, surely_fits
 from ctxproxy.core.windows import rule_for
-from ctxproxy.core.wire import ChatRequest, from_log
+from ctxproxy.core.wire import ChatRequest
 from ctxproxy.ports import Tokenizer
 from ctxproxy.proxy.identify import Caller, target_for
 from ctxproxy.proxy.preloading import Opening, preload_for, stored_preload
@@ -243,4 +243,4 @@ async def _thin(state: State, caller: Caller, session: Session | None, rest: Seq
 
 def stored_message(row: StoredMessage) -> Message:
     """A row as a message; of an erased one only its role is left."""
-    return from_log(row.raw) if row.raw else Message(b"", {"role": row.role})
+    return row.message

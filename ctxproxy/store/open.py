@@ -14,15 +14,16 @@ SQLITE = "sqlite:///"
 POSSIBLE = "possible are memory:// and sqlite:///path (four slashes for an absolute path)"
 
 
-async def open_store(url: str, *, on_damage: OnDamage) -> Store:
+async def open_store(url: str, *, on_damage: OnDamage, cache_bytes: int = 0) -> Store:
     """The store of a URL; raises ConfigError if it names none, StoreUnavailable if it cannot be opened now.
 
     Three slashes lead to a path from the working directory, four to an absolute one, as in SQLAlchemy's URLs. `on_damage` is
-    called, from another thread, when a damaged file was renamed and a fresh one made.
+    called, from another thread, when a damaged file was renamed and a fresh one made. In at most `cache_bytes` of memory a store in
+    a file remembers histories.
     """
     if url == "memory://":
         return MemoryStore()
-    return await SqliteStore.open(_sqlite_path(url), on_damage)
+    return await SqliteStore.open(_sqlite_path(url), on_damage, cache_bytes)
 
 
 def _sqlite_path(url: str) -> Path:

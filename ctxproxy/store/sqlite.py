@@ -13,6 +13,7 @@ from pathlib import Path
 from ctxproxy.core.effects import Effect, Forget
 from ctxproxy.core.messages import Tip
 from ctxproxy.core.records import Checkpoint, Located, LogPage, Page, Pin, Session, SessionKey, StoredMessage, Summary, Totals, WindowBelief
+from ctxproxy.store.cached import Histories, Since
 from ctxproxy.store.pages import Place, cursor_of, page_size, place_of
 from ctxproxy.store.queries import named_queries
 from ctxproxy.store.rows import (
@@ -48,21 +49,23 @@ LONG_HISTORY = 500
 class SqliteStore:
     """`ports.Store` in a file; made by `open`."""
 
-    def __init__(self, writer: SqliteWriter, readers: SqliteReaders) -> None:
+    def __init__(self, writer: SqliteWriter, readers: SqliteReaders, histories: Histories) -> None:
         self._writer = writer
         self._readers = readers
+        self._histories = histories
         self._queries = named_queries("reads.sql")
         self.carryover = SqliteCarryover(writer, readers)
-        self.retention = SqliteRetention(writer, readers)
+        self.retention = SqliteRetention(writer, readers, self._histories.drop)
         self.facts = SqliteFacts(writer, readers)
         self.grants = SqliteGrants(writer, readers)
         self.ratings = SqliteRatings(writer, readers)
         self.graphs = SqliteGraphs(writer, readers)
 
     @classmethod
-    async def open(cls, path: Path, on_damage: OnDamage) -> SqliteStore:
+    async def open(cls, path: Path, on_damage: OnDamage, cache_bytes: int = 0) -> SqliteStore:
         """The store in the file at `path`, made if need be.
 
+        In at most `cache_bytes` of memory it remembers histories.
         A damaged file is renamed and a fresh one made; `on_damage` is told, from the writer's thread. Raises ConfigError if
         the path cannot be our database, StoreUnavailable if it cannot be opened now.
         """
@@ -74,7 +77,7 @@ class SqliteStore:
         except BaseException:
             await writer.close()
             raise
-        return cls(writer, readers)
+        return cls(writer, readers, Histories(cache_bytes))
 
     async def session(self, key: SessionKey) -> Session | None:
         rows = await self._rows("session", **key_values(key))
@@ -93,10 +96,14 @@ class SqliteStore:
         return 0
 
     async def history(self, key: SessionKey, tip: Tip) -> list[StoredMessage]:
-        rows = await self._rows("history", **key_values(key), tip=plain(tip))
-        if len(rows) < LONG_HISTORY:
-            return _messages(rows)
-        return await asyncio.to_thread(_messages, rows)
+        return await self._histories.of(key, tip, lambda known: self._since(key, tip, known))
+
+    async def _since(self, key: SessionKey, tip: Tip, known: Tip) -> Since | None:
+        rows = await self._rows("history", **key_values(key), tip=plain(tip), known=known)
+        if not rows:
+            return None
+        found = rows if rows[0][0] is not None else []
+        return Since(rows[0][-1], _messages(found) if len(found) < LONG_HISTORY else await asyncio.to_thread(_messages, found))
 
     async def log(self, key: SessionKey, after: int, limit: int) -> LogPage:
         rows = await self._rows("log", **key_values(key), after=after, limit=limit + 1)
@@ -153,11 +160,18 @@ class SqliteStore:
         return totals_of((await self._rows("totals"))[0])
 
     async def apply(self, effects: Sequence[Effect]) -> bool:
-        erases = any(isinstance(effect, Forget) and effect.erase for effect in effects)
-        return await self._writer.submit(lambda writer: writer.carry_out(effects), erases=erases)
+        forgets = [effect for effect in effects if isinstance(effect, Forget)]
+        try:
+            return await self._writer.submit(lambda writer: writer.carry_out(effects), erases=any(one.erase for one in forgets))
+        finally:
+            for one in forgets:
+                self._histories.drop(one.key)
 
     async def erase(self, key: SessionKey) -> bool:
-        return await self._writer.submit(lambda writer: writer.erase(key), erases=True)
+        try:
+            return await self._writer.submit(lambda writer: writer.erase(key), erases=True)
+        finally:
+            self._histories.drop(key)
 
     async def ping(self) -> None:
         await self._rows("ping")

@@ -135,7 +135,7 @@ class EffectWriter:
         stored = {ROOT}
         for message in messages:
             if old := self._message(session, message.tip):
-                self._replace(old, message)
+                self._replace(session, old, message)
             elif message.parent in stored or self._message(session, message.parent):
                 self._insert(session, message)
             else:
@@ -149,12 +149,13 @@ class EffectWriter:
         self._run("no_leaf", session=session, tip=message.parent)
         self._run("count_message", session=session, turns=int(message.role == "user"))
 
-    def _replace(self, old: Row, message: StoredMessage) -> None:
+    def _replace(self, session: int, old: Row, message: StoredMessage) -> None:
         at, body, partial = old
         if partial and not message.partial:
             values = message_values(message)
             self._put_body(message, values)
             self._run("replace_message", id=at, **values)
+            self._run("raise_revision", session=session)
             self._run("drop_body", body=body)
 
     def _put_body(self, message: StoredMessage, values: Values) -> None:
@@ -171,6 +172,7 @@ class EffectWriter:
         self._drop_decisions(session, effect.tip)
         if effect.erase:
             self._run("make_tombstone", id=message[0])
+            self._run("raise_revision", session=session)
             self._run("drop_body", body=message[1])
             self.note_erasure()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ctxproxy.core.records import Owned, SessionKey
 from ctxproxy.store.queries import named_queries
 from ctxproxy.store.rows import key_values, unpack
@@ -13,18 +15,22 @@ QUERIES = named_queries("retention.sql")
 
 
 class SqliteRetention:
-    """Erased rows are zeroed at once; what rebalancing left of them in free space goes with `compact`."""
+    """`let_go` is told what was erased. Erased rows are zeroed at once; what rebalancing left of them in free space goes with `compact`."""
 
-    def __init__(self, writer: SqliteWriter, readers: SqliteReaders) -> None:
+    def __init__(self, writer: SqliteWriter, readers: SqliteReaders, let_go: Callable[[SessionKey], None]) -> None:
         self._writer = writer
         self._readers = readers
+        self._let_go = let_go
 
     async def unused(self, before: float, limit: int) -> list[Owned]:
         rows = await self._readers.rows(QUERIES["unused"], {"before": before, "limit": limit})
         return [Owned(SessionKey(tenant, unpack(name)), unpack(user)) for tenant, name, user in rows]
 
     async def erase(self, key: SessionKey, before: float) -> bool:
-        return await self._writer.submit(lambda writer: _erased(writer, key, before))
+        try:
+            return await self._writer.submit(lambda writer: _erased(writer, key, before))
+        finally:
+            self._let_go(key)
 
     async def compact(self) -> None:
         await self._writer.submit(lambda _: True, erases=True)

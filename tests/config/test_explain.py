@@ -43,4 +43,4 @@ def test_what_has_no_effect_is_said(tmp_path: Path) -> None:
 
 
 def test_empty_sections_of_a_file_are_shown_with_their_defaults(tmp_path: Path) -> None:
-    assert yaml.safe_load(explain(loaded(tmp_path, "store: {}\nadmin:\n")))["store"] == {"url": "sqlite:///ctxproxy.db"}
+    assert yaml.safe_load(explain(loaded(tmp_path, "store: {}\nadmin:\n")))["store"] == {"url": "sqlite:///ctxproxy.db", "cache_mb": 32}

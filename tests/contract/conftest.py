@@ -24,15 +24,19 @@ class Handles:
     read: Store
 
 
-@pytest.fixture(params=["memory", "sqlite", "sqlite by two handles"])
+CACHE_BYTES = 1_000_000
+
+
+@pytest.fixture(params=["memory", "sqlite", "sqlite by two handles", "sqlite by two handles that remember"])
 async def stores(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Handles]:
     if request.param == "memory":
         write = read = MemoryStore()
     else:
         url = f"sqlite:///{tmp_path}/talks.db"
-        write = read = await open_store(url, on_damage=no_damage)
-        if request.param == "sqlite by two handles":
-            read = await open_store(url, on_damage=no_damage)
+        cache_bytes = CACHE_BYTES if "remember" in request.param else 0
+        write = read = await open_store(url, on_damage=no_damage, cache_bytes=cache_bytes)
+        if "two handles" in request.param:
+            read = await open_store(url, on_damage=no_damage, cache_bytes=cache_bytes)
     yield Handles(write, read)
     await write.close()
     await read.close()

@@ -485,7 +485,10 @@ async def test_a_reader_of_the_old_state_holds_the_erasing_up_and_the_next_one_f
 # ---------------------------------------------------------------- look-ups
 
 LOOK_UPS = ["session", "find", "last_known", "history", "leaves", "checkpoints_at", "checkpoints", "summaries_at", "summaries", "pins", "locate"]
-VALUES = dict.fromkeys(("name", "tenant", "tip", "first", "beyond", "query", "tag", "last_used", "id", "limit"), "x") | {"tips": "[]"}
+LOOK_UPS += ["log", "tenants"]
+VALUES = dict.fromkeys(("name", "tenant", "tip", "known", "after", "first", "beyond", "query", "tag", "last_used", "id", "limit"), "x") | {
+    "tips": "[]"
+}
 
 
 async def plan_of(path: Path, query: str) -> list[str]:
@@ -497,7 +500,7 @@ async def plan_of(path: Path, query: str) -> list[str]:
 @pytest.mark.parametrize("query", LOOK_UPS)
 async def test_a_question_is_answered_by_look_ups_in_indexes(path: Path, query: str) -> None:
     plan = await plan_of(path, query)
-    tables = ("SCAN here", "SCAN chain", "SCAN c", "SCAN t VIRTUAL TABLE", "SCAN json_each VIRTUAL TABLE")
+    tables = ("SCAN here", "SCAN chain", "SCAN c", "SCAN found", "SCAN t VIRTUAL TABLE", "SCAN json_each VIRTUAL TABLE")
     assert [step for step in plan if step.startswith("SCAN") and not step.startswith(tables)] == []
     assert any(step.startswith("SEARCH") for step in plan)
 

@@ -115,7 +115,10 @@ def test_messages_of_all_branches_come_back_byte_for_byte(said: list[tuple[str, 
     ],
 )
 def test_strange_messages_come_back_byte_for_byte(raw: bytes, readable: bool) -> None:
-    line = message_line(row(raw))
+    read_before = row(raw)
+    assert read_before.message.raw
+    line = message_line(read_before)
+    assert line == message_line(row(raw))
     assert (raw in line) is readable
     assert taken(file_of(line)) == [SESSION, row(raw)]
 

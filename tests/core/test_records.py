@@ -5,11 +5,20 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from ctxproxy.core.records import NOTHING_SPENT, Checkpoint, FrozenEntry, SessionKey, Spent
+from ctxproxy.core.records import NOTHING_SPENT, Checkpoint, FrozenEntry, SessionKey, Spent, StoredMessage
 
 
 def test_a_session_is_known_in_public_by_the_first_digits_of_its_tenant_and_its_name() -> None:
     assert SessionKey("0123456789abcdef" * 2, "talk: one").id == "01234567:talk: one"
+
+
+def test_a_stored_message_is_read_once_and_an_erased_one_has_only_its_role() -> None:
+    row = StoredMessage("ab" * 16, "", b'{"role":"user","content":"hi","x_context":{"pin":true}}', "user", 1, 1.0)
+    assert row.message.fields == {"role": "user", "content": "hi"}
+    assert row.message.directives.pin
+    assert row.message is row.message
+    assert row == StoredMessage("ab" * 16, "", row.raw, "user", 1, 1.0)
+    assert StoredMessage("ab" * 16, "", b"", "tool", 1, 1.0).message.fields == {"role": "tool"}
 
 
 @pytest.mark.parametrize("codec", [msgspec.msgpack, msgspec.json])

@@ -36,18 +36,20 @@ WHERE EXISTS (
     WHERE m.tip = t.value AND m.session = (SELECT id FROM sessions WHERE name = :name AND tenant = :tenant)
 );
 
--- From the tip back to the root. CROSS JOIN holds the planner to the order of the chain.
+-- From the tip back to the root, or to a known tip that is on the way; at least one row if the session is there, for its revision.
+-- CROSS JOIN holds the planner to the order of the chain.
 -- name: history
 WITH RECURSIVE
-    here(session) AS MATERIALIZED (SELECT id FROM sessions WHERE name = :name AND tenant = :tenant),
+    here(session, revision) AS MATERIALIZED (SELECT id, revision FROM sessions WHERE name = :name AND tenant = :tenant),
     chain(session, tip, parent, body, role, tokens, created, partial) AS (
         SELECT m.session, m.tip, m.parent, m.body, m.role, m.tokens, m.created, m.partial
-        FROM here CROSS JOIN messages m ON m.tip = :tip AND m.session = here.session
+        FROM here CROSS JOIN messages m ON m.tip = :tip AND m.session = here.session WHERE :tip <> :known
         UNION ALL
         SELECT m.session, m.tip, m.parent, m.body, m.role, m.tokens, m.created, m.partial
-        FROM chain CROSS JOIN messages m ON m.tip = chain.parent AND m.session = chain.session
+        FROM chain CROSS JOIN messages m ON m.tip = chain.parent AND m.session = chain.session WHERE chain.parent <> :known
     )
-SELECT c.tip, c.parent, b.raw, c.role, c.tokens, c.created, c.partial FROM chain c LEFT JOIN bodies b ON b.id = c.body;
+SELECT c.tip, c.parent, b.raw, c.role, c.tokens, c.created, c.partial, here.revision
+FROM here LEFT JOIN chain c LEFT JOIN bodies b ON b.id = c.body;
 
 -- In the order of writing; leaves and the others apart, so that both come in the order of an index and nothing is sorted.
 -- name: log

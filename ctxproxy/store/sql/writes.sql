@@ -4,10 +4,10 @@ SELECT id FROM sessions WHERE name = :name AND tenant = :tenant;
 -- name: open_session
 INSERT INTO sessions (
     tenant, name, tip, manner, frame, system, model, profile, fixed_tokens, recall, user,
-    created, last_used, requests, tokens_in, tokens_sent, compactions, messages, turns
+    created, last_used, requests, tokens_in, tokens_sent, compactions, messages, turns, revision
 ) VALUES (
     :tenant, :name, '', :manner, :frame, coalesce(:system, :no_system), coalesce(:model, x''), :profile, :fixed_tokens, :recall, :user,
-    :now, :now, 0, 0, 0, 0, 0, 0
+    :now, :now, 0, 0, 0, 0, 0, 0, random()
 )
 ON CONFLICT (name, tenant) DO UPDATE SET
     last_used = :now,
@@ -55,6 +55,9 @@ UPDATE messages SET leaf = 0 WHERE tip = :tip AND session = :session AND leaf = 
 -- name: replace_message
 UPDATE messages SET body = (SELECT id FROM bodies WHERE digest = :digest), role = :role, tokens = :tokens, created = :created, partial = 0
 WHERE id = :id;
+
+-- name: raise_revision
+UPDATE sessions SET revision = random() WHERE id = :session;
 
 -- name: drop_body
 DELETE FROM bodies WHERE id = :body AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.body = :body);
