@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from ctxproxy.config.policies import session_entry
 from ctxproxy.config.schema import Settings
-from ctxproxy.core.event_notes import event_prompt
+from ctxproxy.core.event_notes import event_prompt, events_in
 from ctxproxy.core.leavings import Leavings, leavings, ready_text
 from ctxproxy.core.memory_notes import Note, is_nothing
 from ctxproxy.core.messages import Tip
@@ -88,7 +88,7 @@ class Notes:
         """What happened, as a model tells it; "" if it tells nothing."""
         prompt = await asyncio.to_thread(event_prompt, left.messages, asked.window_tokens, situation.count_text)
         draft = await self.desk.answer(prompt, asked)
-        return draft.text.strip() if draft else ""
+        return events_in(draft.text) if draft else ""
 
     async def _text(self, key: SessionKey, situation: Situation, left: Leavings) -> str:
         summaries = [*situation.summaries]  # one made for a session's first request is not in the store

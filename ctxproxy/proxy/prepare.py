@@ -92,7 +92,7 @@ async def prepare(state: State, settings: Settings, chat: ChatRequest, caller: C
     at = leading_system(chat.messages)
     leading, rest = chat.messages[:at], chat.messages[at:]
     frame = frame_of(chat.model, stream=chat.stream, tools=chat.tools)
-    session = await awake(state, await state.store.session(caller.key)) if caller.key else None
+    session = await awake(state, settings, await state.store.session(caller.key)) if caller.key else None
     caller = as_chosen(settings, caller, chat.model, session)
     bare = chat if state.recall.is_offered(chat, caller, session) else None
     chat = recall_tool.offered(chat) if bare else chat

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from dataclasses import replace
 
+from ctxproxy.config.schema import Settings
 from ctxproxy.core.effects import OpenSession
 from ctxproxy.core.records import Owned, Session
 from ctxproxy.errors import StoreUnavailable
@@ -67,13 +68,13 @@ class Sweeper:
             self._compacted_at, self._traces = now, False
 
 
-async def awake(state: State, session: Session | None) -> Session | None:
+async def awake(state: State, settings: Settings, session: Session | None) -> Session | None:
     """The session of a request that has just come, noted as used if it was not for a day: no sweep, of whichever process, takes it away then.
 
     `last_used` stays what it was before. None if it was erased at this very moment.
     """
     now = state.clock()
-    if session is None or now - session.last_used < DAY_S or state.settings().sessions.retention_days is None:
+    if session is None or now - session.last_used < DAY_S or settings.sessions.retention_days is None:
         return session
     try:
         await state.store.apply([OpenSession(session.key, now, recall=session.recall)])

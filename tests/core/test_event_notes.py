@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from ctxproxy.core.event_notes import MOST_TOKENS, event_prompt
+import pytest
+
+from ctxproxy.core.event_notes import MOST_TOKENS, event_prompt, events_in
 from tests.core.histories import count_text, talk, user
 
 
@@ -26,3 +28,17 @@ def test_what_is_too_much_for_the_window_is_told_by_what_says_most() -> None:
 
 def test_a_chinese_conversation_is_noted_in_chinese() -> None:
     assert "按事件" in event_prompt([user("请记住，数据库的主机是 db-7，不要改动它。")], 8000, count_text).system
+
+
+@pytest.mark.parametrize(
+    ("text", "events"),
+    [
+        ("Here is what happened:\n- They chose db-9.\n  * The budget is 400.\n1. Done.", "- They chose db-9.\n* The budget is 400.\n1. Done."),
+        ("None.", "None."),
+        ("无", "无"),
+        ("", ""),
+        ("I am sorry, I cannot do that.", ""),
+    ],
+)
+def test_an_answer_is_a_list_of_events_or_says_that_there_are_none(text: str, events: str) -> None:
+    assert events_in(text) == events

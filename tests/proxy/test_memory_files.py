@@ -147,7 +147,13 @@ async def test_one_call_serves_the_prompt_and_the_file(proxy: StartProxy, upstre
 
 @pytest.mark.parametrize(
     ("answer", "noted"),
-    [(Answer("- They chose db-9."), "- They chose db-9."), (Answer("None"), None), (Answer(""), "question"), (Json(500, {}), "question")],
+    [
+        (Answer("- They chose db-9."), "- They chose db-9."),
+        (Answer("None"), None),
+        (Answer(""), "question"),
+        (Answer("I am sorry."), "question"),
+        (Json(500, {}), "question"),
+    ],
 )
 async def test_000_s6_a_call_of_its_own_tells_events_and_nothing_is_written_where_there_is_nothing(
     proxy: StartProxy, upstream: ScriptedUpstream, answer: Answer, noted: str | None

@@ -97,12 +97,12 @@ async def test_a_session_whose_request_has_just_come_is_never_erased(proxy: Star
     sweeper = await aged(running, s=31)
     store = running.state.store
     before = await running.session("s")
-    seen = await awake(running.state, before)
+    seen = await awake(running.state, running.holder.current(), before)
     assert seen == before
     assert await sweeper.sweep() == 0
     await aged(running, s=31)
     assert await sweeper.sweep() == 1
-    gone = await awake(running.state, before)  # erased at the very moment: it begins anew
+    gone = await awake(running.state, running.holder.current(), before)  # erased at the very moment: it begins anew
     assert gone and gone.messages == 0
     assert await store.session(before.key) is not None
 
