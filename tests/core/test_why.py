@@ -226,3 +226,9 @@ def test_a_decision_from_before_it_was_said_tells_nothing_of_it() -> None:
     assert chain.ask(history, 1500).plan.checkpoint
     (held,) = asked([viewed(chain.situation([*history, assistant("yes"), user(SECRET)], 1500))]).held
     assert (held.state, held.steps) == ("sent", ())
+
+
+def test_what_a_conversation_was_cleared_of_says_so_and_can_be_had_back() -> None:
+    situation = Chain(Policy()).situation(long_ago(3), 100_000)
+    why = asked([viewed(replace(situation, cleared=frozenset(situation.reconciled.tips[:4])))])
+    assert (why.held[0].state, why.held[0].left, why.prompt, why.pin) == ("cleared", None, (), SECRET)

@@ -25,7 +25,7 @@ from tests.scripted_upstream import Answer, Received, Reply, ScriptedUpstream, S
 EVERYTHING: dict[str, Any] = {
     "store": {"url": "sqlite:///s.db"},
     "context": {"max_tokens": 3000, "keep_recent_turns": 1},
-    "memory": {"daily_files": True},
+    "memory": {"daily_files": True, "distill": "manual"},
 }
 PLANTED = {
     "question": "quagga-in-the-question",
@@ -34,6 +34,7 @@ PLANTED = {
     "result": "lemur-in-the-result",
     "system": "gecko-in-the-system",
     "pin": "bison-in-the-pin",
+    "feedback": "koala-in-the-feedback",
     "name": "moose-in-the-name",
     "user": "sloth-of-a-user",
 }
@@ -67,10 +68,17 @@ async def told(running: Running, upstream: ScriptedUpstream) -> list[dict[str, A
         asked.append(said.message)
         await running.settled()
     await got(running, f"sessions/{PLANTED['name']}/pins", "POST", {"text": f"Never forget {PLANTED['pin']}"}, status=201)
+    feedback = {"rating": 2, "text": f"It forgot {PLANTED['feedback']}"}
+    await got(running, f"sessions/{PLANTED['name']}/feedback", "POST", feedback, status=201)
     session = await running.session(PLANTED["name"])
+    assert await running.state.store.facts.of(session.key)
     assert await running.state.store.all_checkpoints(session.key)
     assert await running.state.store.summaries(session.key, None)
     assert list((Path(running.holder.current().data_dir) / "memory").rglob("*.md"))
+    upstream.script = Answer(f"- {HOLDING} [n1]")
+    await got(running, f"users/{PLANTED['user']}/memory/distill", "POST")
+    assert PLANTED["question"] in next(Path(running.holder.current().data_dir).rglob("MEMORY.md")).read_text()
+    upstream.script = Answer("a good one")
     await running.chat("a new day", session="next", headers={"X-User-Id": PLANTED["user"]})
     await running.settled()
     assert PLANTED["question"] in str(upstream.calls[-1].messages), "a new session of the user begins with what is remembered"
