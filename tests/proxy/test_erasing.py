@@ -77,7 +77,7 @@ async def told(running: Running, upstream: ScriptedUpstream) -> list[dict[str, A
     assert list((Path(running.holder.current().data_dir) / "memory").rglob("*.md"))
     upstream.script = Answer(f"- {HOLDING} [n1]")
     await got(running, f"users/{PLANTED['user']}/memory/distill", "POST")
-    assert PLANTED["question"] in next(Path(running.holder.current().data_dir).rglob("MEMORY.md")).read_text()
+    assert "MEMORY.md" in holding(Path(running.holder.current().data_dir), PLANTED["question"])
     upstream.script = Answer("a good one")
     await running.chat("a new day", session="next", headers={"X-User-Id": PLANTED["user"]})
     await running.settled()
