@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ctxproxy.core.carryover import Digest, Preload, Restore
+from ctxproxy.core.chunks import Indexed, Piece
 from ctxproxy.core.effects import Effect, OpenSession
 from ctxproxy.core.graph import Edge, Graph, Node
 from ctxproxy.core.messages import Tip
 from ctxproxy.core.points import MemoryPoint, PointChanges
 from ctxproxy.core.records import Checkpoint, Located, LogPage, Owned, Page, Pin, Session, SessionKey, StoredMessage, Summary, Totals, WindowBelief
 from ctxproxy.core.sharing import Grant, Rating, RatingTotals
+from ctxproxy.core.text_index import Place, Postings
 
 Headers = Sequence[tuple[str, str]]
 """Header names and values in order, repeated ones repeated."""
@@ -193,6 +195,38 @@ class Graphs(Protocol):
     async def drop_edge(self, tenant: str, user: str, edge: Edge) -> bool: ...
 
 
+class Chunks(Protocol):
+    """The search index: what was said, in pieces. Every method raises StoreUnavailable if the store does not answer."""
+
+    async def add(self, key: SessionKey, chunks: Sequence[Indexed]) -> None:
+        """Put pieces in; those already there stay as they are. Nothing comes of it where the session is not there."""
+        ...
+
+    async def drop(self, key: SessionKey, tip: Tip) -> None:
+        """Take the pieces of a message out."""
+        ...
+
+    async def indexed(self, key: SessionKey) -> frozenset[Tip]:
+        """The messages of a session that have pieces in the index."""
+        ...
+
+    async def postings(self, key: SessionKey, terms: Sequence[str]) -> Postings:
+        """Where these terms stand in a session, over all its branches."""
+        ...
+
+    async def texts(self, key: SessionKey, places: Collection[Place]) -> list[Piece]:
+        """The pieces at these places, in this order, as far as they are there."""
+        ...
+
+    async def touch(self, key: SessionKey, places: Collection[Place]) -> None:
+        """Count that these pieces were recalled."""
+        ...
+
+    async def hottest(self, tenant: str, user: str, limit: int) -> list[Piece]:
+        """The pieces of a user's sessions that were recalled most often, none that never was (003-40)."""
+        ...
+
+
 class Store(Protocol):
     """Keeps sessions. Every method raises StoreUnavailable if the store does not answer."""
 
@@ -208,6 +242,7 @@ class Store(Protocol):
     def ratings(self) -> Ratings: ...
     @property
     def graphs(self) -> Graphs: ...
+    def chunks(self) -> Chunks: ...
 
     async def session(self, key: SessionKey) -> Session | None: ...
 

@@ -89,6 +89,11 @@ def is_expansion(checkpoint: Checkpoint) -> bool:
     return not checkpoint.actions
 
 
+def holds_only(checkpoint: Checkpoint, action: str) -> bool:
+    """Whether nothing was done but this."""
+    return bool(checkpoint.actions) and all(name == action for name, _ in checkpoint.actions)
+
+
 def _holds(checkpoint: Checkpoint, forgotten: frozenset[Tip]) -> bool:
     """Whether one of its entries is such a message, or stands in for it, or may tell of it."""
     if not forgotten:

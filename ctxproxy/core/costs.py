@@ -12,6 +12,7 @@ from typing import Protocol
 from ctxproxy.core.budget import Budget
 from ctxproxy.core.pipeline import Outcome
 from ctxproxy.core.policy import Policy
+from ctxproxy.core.recall_titles import BESIDE
 from ctxproxy.core.records import Checkpoint
 from ctxproxy.core.sessions import Reconciled
 from ctxproxy.core.stages.base import REGISTRY
@@ -75,7 +76,7 @@ def trigger(case: Case, checkpoint: Checkpoint | None) -> int:
     broken again for the little that has grown old since; while nothing is cached, an edited one halfway between there and the target.
     """
     budget = case.budget
-    if checkpoint is None or not checkpoint.actions:
+    if checkpoint is None or all(name in BESIDE for name, _ in checkpoint.actions):
         return budget.trigger
     usual = budget.summarize if _reversible(checkpoint.actions) else budget.trigger
     return (budget.target + usual) // 2 if is_cold(case) else usual
@@ -120,4 +121,4 @@ def _pays(case: Case, before: Transcript, after: Transcript) -> bool:
 
 
 def _reversible(actions: Sequence[tuple[str, int]]) -> bool:
-    return all(name in REGISTRY and REGISTRY[name].loss == "reversible" for name, _ in actions)
+    return all(name in BESIDE or (name in REGISTRY and REGISTRY[name].loss == "reversible") for name, _ in actions)

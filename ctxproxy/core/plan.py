@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ctxproxy.core.budget import Budget, unhurried
-from ctxproxy.core.checkpoints import BY_HAND, freeze, is_expansion, is_rescue, replay, resume
+from ctxproxy.core.checkpoints import BY_HAND, freeze, holds_only, is_expansion, is_rescue, replay, resume
 from ctxproxy.core.costs import trigger, worth_it
 from ctxproxy.core.kept_texts import narrowed, rules_room, with_kept
 from ctxproxy.core.language import language_of
@@ -21,6 +21,8 @@ from ctxproxy.core.pins import missing_pins, pins_tokens, with_pins
 from ctxproxy.core.pipeline import Outcome, is_due, run
 from ctxproxy.core.preloads import lighter
 from ctxproxy.core.presets import in_order, is_patient, stages_of
+from ctxproxy.core.recall_titles import STAGE as RECALLED
+from ctxproxy.core.recall_titles import TAKEN_OUT, without_recalled
 from ctxproxy.core.records import Checkpoint
 from ctxproxy.core.situation import Situation, base_transcript, context_of, gone_tips
 from ctxproxy.core.stages.base import REGISTRY, Context, Stage
@@ -50,6 +52,8 @@ class Plan:
     """Stages that failed and were left out."""
     checkpoint: Checkpoint | None = None
     """A new decision to keep; None if nothing new was decided."""
+    recalled: Checkpoint | None = None
+    """The same with passages that were found again, to keep for this very request; None if there are none."""
     wants: Tip = ""
     """A summary up to this tip should stand where an extractive stand-in stands now."""
 
@@ -76,7 +80,14 @@ def _planned(s: Situation, base: Transcript, checkpoint: Checkpoint | None) -> P
     """The plan that goes on from an earlier decision; the one made for this very request stands for as long as it fits."""
     if checkpoint and is_expansion(checkpoint):
         checkpoint = None
-    if checkpoint and base.tokens <= s.budget.target and not is_rescue(checkpoint) and not _due(s, base) and not _only_pins(checkpoint):
+    if (
+        checkpoint
+        and base.tokens <= s.budget.target
+        and not is_rescue(checkpoint)
+        and not _due(s, base)
+        and not holds_only(checkpoint, RECALLED)
+        and not _only_pins(checkpoint)
+    ):
         return _grown(s, base)
     stood = replay(checkpoint, base, s.count) if checkpoint else base
     current = _with_new_pins(s, stood)
@@ -137,10 +148,11 @@ def _over_turns(s: Situation, transcript: Transcript, stages: Sequence[Stage]) -
 
 def _as_is(s: Situation, base: Transcript, current: Transcript) -> Plan:
     changed = current is not base or bool(s.preload) or not gone_tips(s).isdisjoint(s.reconciled.tips)
-    return Plan(current, _array(s, current, changed=changed), changed, _size(s, base.tokens), _size(s, current.tokens), s.budget)
+    return Plan(current, array(s, current, changed=changed), changed, _size(s, base.tokens), _size(s, current.tokens), s.budget)
 
 
-def _array(s: Situation, transcript: Transcript, *, changed: bool) -> tuple[Message, ...]:
+def array(s: Situation, transcript: Transcript, *, changed: bool) -> tuple[Message, ...]:
+    """The messages to send: the leading ones, the preload, then the transcript's, valid for the strictest upstream where they were changed."""
     opened_by_us = transcript.entries[:1] and transcript.entries[0].message.role == "assistant"
     preload = s.preload[:1] if opened_by_us else s.preload  # an answer follows it already
     messages = (*s.leading, *preload, *(entry.message for entry in transcript.entries))
@@ -152,6 +164,16 @@ def _size(s: Situation, history_tokens: int) -> int:
 
 
 def _compacted(s: Situation, current: Transcript) -> Outcome:
+    """What was recalled for earlier requests goes first: the prompt is written anew anyway."""
+    bare = without_recalled(current)
+    outcome = _rewritten(s, bare)
+    if bare is current:
+        return outcome
+    mark, saved = (TAKEN_OUT, 1), (TAKEN_OUT, current.tokens - bare.tokens)
+    return replace(outcome, actions=(mark, *outcome.actions), saved=(saved, *outcome.saved))
+
+
+def _rewritten(s: Situation, current: Transcript) -> Outcome:
     context, stages = _own_context(s, current), stages_of(s.policy)
     if is_patient(s.policy) and current.tokens < s.budget.summarize and not _due(s, current):
         return _mild_only(s, current, stages, context)
@@ -241,7 +263,7 @@ def decided(s: Situation, base: Transcript, outcome: Outcome, marks: tuple[tuple
     decision = freeze(done, s.reconciled.tip, s.variant, s.now, wants=outcome.wants, actions=actions)
     return Plan(
         transcript=done,
-        messages=_array(s, done, changed=True),
+        messages=array(s, done, changed=True),
         changed=True,
         tokens_in=_size(s, base.tokens),
         tokens_sent=_size(s, done.tokens),
@@ -281,10 +303,11 @@ def as_decided(s: Situation, base: Transcript) -> Transcript:
 def compacted_now(s: Situation) -> Plan:
     """The plan as if the trigger were met: what `POST …/manage` does (002-16); whoever asks for it brings no model that could summarize."""
     base = base_transcript(s)
-    current = as_decided(s, base)
+    stood = as_decided(s, base)
+    current = without_recalled(stood)
     stages, context = stages_of(s.policy), context_of(replace(s, summarizer="off" if s.summarizer == "off" else "extractive"), current)
     outcome = _thoroughly(s, current, stages, context)
     if outcome.transcript is current:  # short enough, and compacted all the same (000-S11)
         outcome = _thoroughly(s, current, _mild(stages), replace(context, target=current.tokens * 2 // 3))
-    shorter = outcome.transcript.tokens < current.tokens
+    shorter = outcome.transcript.tokens < stood.tokens
     return decided(s, base, outcome, ((BY_HAND, 1),)) if shorter else replace(plan(s), failed=outcome.failed)

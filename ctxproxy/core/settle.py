@@ -65,9 +65,11 @@ def settle(s: Situation, plan: Plan, ending: Ending) -> list[Effect]:
         ),
     ]
     if plan.checkpoint is not None and ending.replies:
-        effects.append(PutCheckpoint(ending.key, plan.checkpoint))
+        effects += [] if plan.recalled else [PutCheckpoint(ending.key, plan.checkpoint)]
         earliest = anchored(plan.checkpoint, s.reconciled.tips)
         effects += [PutCheckpoint(ending.key, earliest)] if earliest else []
+    if plan.recalled is not None and ending.replies:
+        effects.append(PutCheckpoint(ending.key, plan.recalled))
     if moves:
         stands_at = reply_tips[0] if ending.complete else s.reconciled.tip
         was_at = ending.session.tip if ending.session else ROOT

@@ -194,7 +194,7 @@ class Keeping:
             joined = rebased(situation.reconciled, [stored_message(row) for row in rows], [row.tip for row in rows])
             counts = (*(row.tokens for row in rows), *map(situation.count, joined.history[len(rows) :]))
             situation = replace(situation, reconciled=joined, counts=counts)
-            plan = replace(plan, checkpoint=None)
+            plan = replace(plan, checkpoint=None, recalled=None)
         log.warning("session %s: %d other requests were quicker; this answer is in the log, beside the conversation", caller.key.id, REBASES)
 
     def _remember(self, key: SessionKey, session: Session | None, joined: Reconciled, effects: Sequence[Effect]) -> None:

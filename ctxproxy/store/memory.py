@@ -30,6 +30,7 @@ from ctxproxy.core.records import (
 )
 from ctxproxy.errors import StoreUnavailable
 from ctxproxy.store.memory_carryover import MemoryCarryover
+from ctxproxy.store.memory_chunks import MemoryChunks
 from ctxproxy.store.memory_effects import Kept, change
 from ctxproxy.store.memory_facts import MemoryFacts
 from ctxproxy.store.memory_retention import MemoryRetention
@@ -53,11 +54,11 @@ class MemoryStore:
         self.grants = MemoryGrants(*sharing)
         self.ratings = MemoryRatings(*sharing)
         self.graphs = MemoryGraphs(self._check_open)
+        self.chunks = MemoryChunks(self._session)
         self.retention = MemoryRetention(lambda: [kept.session for kept in self._everyone() if not kept.pins], self.erase)
 
     async def session(self, key: SessionKey) -> Session | None:
-        kept = self._of(key)
-        return kept.session if kept else None
+        return self._session(key)
 
     async def known(self, key: SessionKey, tips: Sequence[Tip]) -> int:
         kept = self._of(key)
@@ -149,12 +150,16 @@ class MemoryStore:
         if any(isinstance(effect, MoveTip) and effect.required for effect in effects):
             return self._all_or_nothing(effects)
         outcomes = [self._carry_out(effect) for effect in effects]
+        for effect in effects:
+            if isinstance(effect, Forget):
+                self.chunks.forget(effect.key, effect.tip)
         return all(outcomes)
 
     async def erase(self, key: SessionKey) -> bool:
         self._told_of(key)
         for kept in self._everyone():
             kept.sharing.forget_receiver(key)
+        self.chunks.erase(key)
         return self._kept.pop(key, None) is not None
 
     async def ping(self) -> None:
@@ -162,6 +167,10 @@ class MemoryStore:
 
     async def close(self) -> None:
         self._closed = True
+
+    def _session(self, key: SessionKey) -> Session | None:
+        kept = self._of(key)
+        return kept.session if kept else None
 
     def _check_open(self) -> None:
         if self._closed:

@@ -32,6 +32,7 @@ from ctxproxy.store.rows import (
     window_of,
 )
 from ctxproxy.store.sqlite_carryover import SqliteCarryover
+from ctxproxy.store.sqlite_chunks import SqliteChunks
 from ctxproxy.store.sqlite_facts import SqliteFacts
 from ctxproxy.store.sqlite_file import OnDamage
 from ctxproxy.store.sqlite_readers import SqliteReaders
@@ -60,6 +61,7 @@ class SqliteStore:
         self.grants = SqliteGrants(writer, readers)
         self.ratings = SqliteRatings(writer, readers)
         self.graphs = SqliteGraphs(writer, readers)
+        self.chunks = SqliteChunks(writer, readers)
 
     @classmethod
     async def open(cls, path: Path, on_damage: OnDamage, cache_bytes: int = 0) -> SqliteStore:

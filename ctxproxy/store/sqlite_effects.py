@@ -87,6 +87,10 @@ class EffectWriter:
         """Whether traces of something erased may still be in free space."""
         return bool(self._row("erasure_due")[0])
 
+    def merge_terms(self) -> None:
+        """Have the full-text index rewritten without what was deleted: until then it only marks it so (sqlite.org/fts5.html)."""
+        self._run("merge_terms")
+
     def erasures_done(self) -> None:
         """Note that no trace is left."""
         self._run("erasures_done")
@@ -166,6 +170,7 @@ class EffectWriter:
         self._run("forget", session=session, tip=effect.tip)
         self._run("drop_digest", session=session)
         self.drop_preloads(session)
+        self._run("drop_chunks", session=session, tip=effect.tip)
         message = self._message(session, effect.tip)
         if message is None:
             return

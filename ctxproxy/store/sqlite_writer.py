@@ -202,6 +202,8 @@ def _outcome(writer: EffectWriter, work: Work) -> bool | Exception:
 
 def _remove_traces(writer: EffectWriter) -> None:
     """`secure_delete` zeroes what is deleted, yet copies that rebalancing left in a page's free space outlive it: only VACUUM is sure."""
+    with transaction(writer.connection):
+        writer.merge_terms()
     writer.connection.execute("VACUUM")
     busy = writer.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
     if busy:

@@ -86,6 +86,12 @@ VALUES (:upstream, :model, :window, :source, :confidence, :updated);
 -- name: forget
 INSERT OR IGNORE INTO forgotten (session, tip) VALUES (:session, :tip);
 
+-- name: drop_chunks
+DELETE FROM memory_chunks WHERE session_id = :session AND tip = :tip;
+
+-- name: merge_terms
+INSERT INTO memory_terms (memory_terms) VALUES ('optimize');
+
 -- name: make_tombstone
 UPDATE messages SET body = NULL, partial = 0 WHERE id = :id;
 

@@ -1,0 +1,89 @@
+"""Full text by BM25: how often terms stand in pieces of text, and how well each piece fits what is looked for."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from math import log
+from typing import NamedTuple, TypeAlias
+
+from ctxproxy.core.messages import Tip
+
+Place: TypeAlias = tuple[Tip, int]
+"""Which message a piece is of, and which part of it."""
+K1, B = 1.2, 0.75
+"""BM25's usual constants, SQLite's too (sqlite.org/fts5.html, the bm25() function)."""
+
+
+class Posting(NamedTuple):
+    """A piece that holds a term so many times; `length` in terms."""
+
+    place: Place
+    length: int
+    times: int
+
+
+class Postings(NamedTuple):
+    """Where terms stand, and what to weigh that against: how many pieces there are, how long they are on average."""
+
+    by_term: Mapping[str, Sequence[Posting]]
+    pieces: int
+    average_length: float
+
+
+NO_POSTINGS = Postings({}, 0, 0.0)
+
+
+class TextIndex:
+    """Pieces by their terms, for a store without a search engine."""
+
+    def __init__(self) -> None:
+        self._times: dict[str, dict[Place, int]] = defaultdict(dict)
+        self._terms: dict[Place, Mapping[str, int]] = {}
+        self._lengths: dict[Place, int] = {}
+
+    def __contains__(self, place: Place) -> bool:
+        return place in self._lengths
+
+    def add(self, place: Place, terms: Mapping[str, int]) -> None:
+        """Put a piece in; one that is there already stays."""
+        if place in self._lengths:
+            return
+        for term, times in terms.items():
+            self._times[term][place] = times
+        self._terms[place] = terms
+        self._lengths[place] = sum(terms.values())
+
+    def remove(self, place: Place) -> None:
+        """Take a piece out, if it is there."""
+        for term in self._terms.pop(place, {}):
+            del self._times[term][place]
+            if not self._times[term]:
+                del self._times[term]
+        self._lengths.pop(place, None)
+
+    def postings(self, terms: Iterable[str]) -> Postings:
+        """Where these terms stand."""
+        found = {term: [Posting(place, self._lengths[place], n) for place, n in self._times[term].items()] for term in terms if term in self._times}
+        return Postings(found, len(self._lengths), sum(self._lengths.values()) / max(len(self._lengths), 1))
+
+
+def scores(postings: Postings, weights: Mapping[str, float]) -> dict[Place, float]:
+    """How well each piece that holds any of the terms fits; `weights` says how much each term counts."""
+    found: dict[Place, float] = defaultdict(float)
+    average = postings.average_length or 1.0
+    for term, held in postings.by_term.items():
+        weight = weights.get(term, 0.0) * rarity(len(held), postings.pieces) * (K1 + 1)
+        for place, length, times in held:
+            found[place] += weight * times / (times + K1 * (1 - B + B * length / average))
+    return dict(found)
+
+
+def most(postings: Postings, weights: Mapping[str, float]) -> float:
+    """About the score of a piece of average length that holds each of the terms once, those that stand nowhere aside."""
+    return sum(weights.get(term, 0.0) * rarity(len(held), postings.pieces) for term, held in postings.by_term.items())
+
+
+def rarity(holding: int, pieces: int) -> float:
+    """BM25's weight of a term that so many of the pieces hold: 0 where all do, never below."""
+    return log(1 + (pieces - holding + 0.5) / (holding + 0.5))

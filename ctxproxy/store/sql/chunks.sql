@@ -1,0 +1,47 @@
+-- name: session_id
+SELECT id FROM sessions WHERE name = :name AND tenant = :tenant;
+
+-- name: put
+INSERT INTO memory_chunks (session_id, tip, chunk_index, role, content, length, turn, created, embedding)
+SELECT :session, :tip, :part, :role, :content, :length, :turn, :created, :embedding
+WHERE NOT EXISTS (SELECT 1 FROM forgotten f WHERE f.session = :session AND f.tip = :tip)
+ON CONFLICT (session_id, tip, chunk_index) DO NOTHING;
+
+-- name: put_terms
+INSERT INTO memory_terms (rowid, terms) VALUES (:id, :terms);
+
+-- name: drop
+DELETE FROM memory_chunks WHERE session_id = :session AND tip = :tip;
+
+-- name: touch
+UPDATE memory_chunks SET access_count = access_count + 1
+WHERE session_id = :session AND (tip, chunk_index) IN (SELECT value ->> 0, value ->> 1 FROM json_each(:places));
+
+-- name: indexed
+SELECT DISTINCT tip FROM memory_chunks WHERE session_id = (SELECT id FROM sessions WHERE name = :name AND tenant = :tenant);
+
+-- name: size
+SELECT count(*), coalesce(avg(length), 0.0) FROM memory_chunks WHERE session_id = :session;
+
+-- Every term's rows with how often it is in them.
+-- name: postings
+SELECT t.key, c.tip, c.chunk_index, c.length, count(*)
+FROM json_each(:tokens) t CROSS JOIN memory_postings p ON p.term = t.value JOIN memory_chunks c ON c.chunk_id = p.doc
+WHERE c.session_id = :session
+GROUP BY t.key, p.doc;
+
+-- name: texts
+SELECT tip, chunk_index, role, content, created FROM memory_chunks
+WHERE session_id = :session AND (tip, chunk_index) IN (SELECT value ->> 0, value ->> 1 FROM json_each(:places));
+
+-- name: vectors
+SELECT tip, chunk_index, embedding FROM memory_chunks WHERE session_id = :session AND embedding IS NOT NULL;
+
+-- name: sessions_of
+SELECT id, name, tenant FROM sessions WHERE tenant = :tenant AND user = :user ORDER BY last_used DESC LIMIT :limit;
+
+-- name: hottest
+SELECT c.tip, c.chunk_index, c.role, c.content, c.created, s.name, s.tenant
+FROM sessions s JOIN memory_chunks c ON c.session_id = s.id
+WHERE s.tenant = :tenant AND s.user = :user AND c.access_count > 0
+ORDER BY c.access_count DESC, c.created DESC, c.chunk_id DESC LIMIT :limit;

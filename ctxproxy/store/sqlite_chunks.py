@@ -1,0 +1,117 @@
+"""The search index in the database file, by SQLite's FTS5: `ports.Chunks`."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+
+from ctxproxy.core.chunks import Chunk, Indexed, Piece
+from ctxproxy.core.messages import Tip
+from ctxproxy.core.records import SessionKey
+from ctxproxy.core.text_index import NO_POSTINGS, Place, Posting, Postings
+from ctxproxy.store.queries import named_queries
+from ctxproxy.store.rows import Row, key_values, pack, plain, unpack
+from ctxproxy.store.sqlite_effects import EffectWriter
+from ctxproxy.store.sqlite_readers import SqliteReaders
+from ctxproxy.store.sqlite_writer import SqliteWriter
+
+QUERIES = named_queries("chunks.sql")
+DIGEST_BYTES = 10
+
+
+class SqliteChunks:
+    """Rows with their text, and beside them the full-text index of their terms."""
+
+    def __init__(self, writer: SqliteWriter, readers: SqliteReaders) -> None:
+        self._writer = writer
+        self._readers = readers
+
+    async def add(self, key: SessionKey, chunks: Sequence[Indexed]) -> None:
+        await self._writer.submit(lambda writer: _add(writer, key, chunks))
+
+    async def drop(self, key: SessionKey, tip: Tip) -> None:
+        await self._writer.submit(lambda writer: _run(writer, "drop", key, tip=plain(tip)))
+
+    async def indexed(self, key: SessionKey) -> frozenset[Tip]:
+        return frozenset(row[0] for row in await self._readers.rows(QUERIES["indexed"], key_values(key)))
+
+    async def postings(self, key: SessionKey, terms: Sequence[str]) -> Postings:
+        session = await self._session(key)
+        if session is None:
+            return NO_POSTINGS
+        (pieces, average), *_ = await self._readers.rows(QUERIES["size"], {"session": session})
+        tokens = json.dumps([token(session, term) for term in terms])
+        by_term: dict[str, list[Posting]] = defaultdict(list)
+        for at, tip, part, length, times in await self._readers.rows(QUERIES["postings"], {"session": session, "tokens": tokens}):
+            by_term[terms[at]].append(Posting((tip, part), length, times))
+        return Postings(by_term, pieces, average)
+
+    async def texts(self, key: SessionKey, places: Collection[Place]) -> list[Piece]:
+        session = await self._session(key)
+        rows = [] if session is None else await self._readers.rows(QUERIES["texts"], {"session": session, "places": _places(places)})
+        found = {(row[0], row[1]): _piece(key, row) for row in rows}
+        return [found[place] for place in places if place in found]
+
+    async def touch(self, key: SessionKey, places: Collection[Place]) -> None:
+        await self._writer.submit(lambda writer: _run(writer, "touch", key, places=_places(places)))
+
+    async def hottest(self, tenant: str, user: str, limit: int) -> list[Piece]:
+        rows = await self._readers.rows(QUERIES["hottest"], {"tenant": plain(tenant), "user": pack(user), "limit": limit})
+        return [_piece(SessionKey(row[6], unpack(row[5])), row) for row in rows]
+
+    async def _session(self, key: SessionKey) -> int | None:
+        rows = await self._readers.rows(QUERIES["session_id"], key_values(key))
+        return int(rows[0][0]) if rows else None
+
+
+def token(session: int, term: str) -> str:
+    """A term as a token of FTS5's `ascii` tokenizer, for one session: as it stands where it is one already, else by its digest."""
+    if term.isalnum() and (term.isascii() or not any("\ud800" <= c <= "\udfff" for c in term)):
+        return f"{session}w{term}"
+    return f"{session}x{hashlib.blake2b(pack(term), digest_size=DIGEST_BYTES).hexdigest()}"
+
+
+def _add(writer: EffectWriter, key: SessionKey, chunks: Sequence[Indexed]) -> bool:
+    session = _session_id(writer, key)
+    if session is None:
+        return False
+    for chunk, terms, turn, created in chunks:
+        values = {
+            "session": session,
+            "tip": plain(chunk.tip),
+            "part": chunk.part,
+            "role": pack(chunk.role),
+            "content": pack(chunk.text),
+            "length": sum(terms.values()),
+            "turn": turn,
+            "created": created,
+            "embedding": None,
+        }
+        done = writer.connection.execute(QUERIES["put"], values)
+        if done.rowcount == 1:
+            tokens = " ".join(token(session, term) for term, times in terms.items() for _ in range(times))
+            writer.connection.execute(QUERIES["put_terms"], {"id": done.lastrowid, "terms": tokens})
+    return True
+
+
+def _run(writer: EffectWriter, query: str, key: SessionKey, **values: object) -> bool:
+    session = _session_id(writer, key)
+    if session is not None:
+        writer.connection.execute(QUERIES[query], {"session": session, **values})
+    return session is not None
+
+
+def _session_id(writer: EffectWriter, key: SessionKey) -> int | None:
+    row = writer.connection.execute(QUERIES["session_id"], key_values(key)).fetchone()
+    return None if row is None else int(row[0])
+
+
+def _places(places: Collection[Place]) -> str:
+    return json.dumps([(plain(tip), part) for tip, part in places])
+
+
+def _piece(key: SessionKey, row: Row) -> Piece:
+    tip, part, role, content, created = row[:5]
+    return Piece(key, Chunk(tip, part, unpack(content), unpack(role)), created)

@@ -1,0 +1,107 @@
+"""The search index, in every store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ctxproxy.core.chunks import Chunk, Indexed, Piece
+from ctxproxy.core.effects import Forget, OpenSession
+from ctxproxy.core.messages import Tip
+from ctxproxy.core.records import SessionKey
+from ctxproxy.core.search_terms import terms_of
+from ctxproxy.core.text_index import NO_POSTINGS, Posting
+from ctxproxy.store import open_store
+from tests.contract.conftest import Handles, no_damage
+from tests.contract.samples import KEY, OTHER, begun, message
+
+A, B = message("a").tip, message("b").tip
+
+
+def indexed(text: str, tip: Tip = A, part: int = 0, created: float = 1.0, role: str = "user") -> Indexed:
+    return Indexed(Chunk(tip, part, text, role), terms_of(text), 1, created)
+
+
+async def test_an_index_of_a_session_that_is_not_there_is_empty_and_stays_so(stores: Handles) -> None:
+    await stores.write.chunks.add(KEY, [indexed("hello world")])
+    assert await stores.read.chunks.postings(KEY, ["hello"]) == NO_POSTINGS
+    assert await stores.read.chunks.indexed(KEY) == frozenset()
+    assert await stores.read.chunks.texts(KEY, [(A, 0)]) == []
+
+
+async def test_terms_are_found_with_how_often_they_stand_where(stores: Handles) -> None:
+    await stores.write.apply([OpenSession(KEY, 1.0), OpenSession(OTHER, 1.0)])
+    await stores.write.chunks.add(KEY, [indexed("green tea, black tea"), indexed("tea time", part=1), indexed("杭州的天气", B)])
+    await stores.write.chunks.add(OTHER, [indexed("tea elsewhere")])
+    found = await stores.read.chunks.postings(KEY, ["tea", "杭州", "coffee"])
+    assert {term: sorted(held) for term, held in found.by_term.items()} == {
+        "tea": sorted([Posting((A, 0), 4, 2), Posting((A, 1), 2, 1)]),
+        "杭州": [Posting((B, 0), 4, 1)],
+    }
+    assert (found.pieces, found.average_length) == (3, pytest.approx(10 / 3))
+    assert await stores.read.chunks.indexed(KEY) == {A, B}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["see src/app.py:12 and https://example.test/a?b=c", "AC/DC \ud83c odd", "ключ №7 naïve café", "x'; DROP TABLE t; --", 'a "quoted" NEAR b*'],
+)
+async def test_every_term_of_a_text_finds_it_whatever_signs_are_in_it(stores: Handles, text: str) -> None:
+    await stores.write.apply([OpenSession(KEY, 1.0)])
+    await stores.write.chunks.add(KEY, [indexed(text)])
+    found = await stores.read.chunks.postings(KEY, list(terms_of(text)))
+    assert found.by_term.keys() == terms_of(text).keys()
+    assert await stores.read.chunks.texts(KEY, [(A, 0), (B, 0)]) == [Piece(KEY, Chunk(A, 0, text, "user"), 1.0)]
+
+
+async def test_a_piece_that_is_there_stays_as_it_is(stores: Handles) -> None:
+    await stores.write.apply([OpenSession(KEY, 1.0)])
+    await stores.write.chunks.add(KEY, [indexed("first words")])
+    await stores.write.chunks.add(KEY, [indexed("other words"), indexed("new words", B)])
+    assert [piece.chunk.text for piece in await stores.read.chunks.texts(KEY, [(A, 0), (B, 0)])] == ["first words", "new words"]
+    assert (await stores.read.chunks.postings(KEY, ["first", "other"])).by_term.keys() == {"first"}
+
+
+async def test_what_is_dropped_forgotten_or_erased_is_found_no_more_and_does_not_come_back(stores: Handles) -> None:
+    await stores.write.apply([*begun(KEY, [message("a")]), OpenSession(OTHER, 1.0)])
+    pieces = [indexed("secret plan"), indexed("open plan", B)]
+    await stores.write.chunks.add(KEY, pieces)
+    await stores.write.chunks.drop(KEY, B)
+    assert await stores.read.chunks.indexed(KEY) == {A}
+    await stores.write.apply([Forget(KEY, A)])
+    await stores.write.chunks.add(KEY, pieces)
+    assert await stores.read.chunks.indexed(KEY) == {B}
+    assert (await stores.read.chunks.postings(KEY, ["secret", "plan"])).pieces == 1
+    await stores.write.erase(KEY)
+    await stores.write.apply([OpenSession(KEY, 2.0)])
+    assert await stores.read.chunks.postings(KEY, ["plan"]) == NO_POSTINGS
+
+
+async def test_what_a_user_had_recalled_most_often_is_the_hottest(stores: Handles) -> None:
+    stranger = SessionKey("1f" * 16, "talk")
+    await stores.write.apply([OpenSession(KEY, 1.0, user="ann"), OpenSession(OTHER, 1.0, user="ann"), OpenSession(stranger, 1.0, user="ann")])
+    await stores.write.chunks.add(KEY, [indexed("warm"), indexed("cold", part=1)])
+    await stores.write.chunks.add(OTHER, [indexed("hot", B), indexed("warm too, and newer", B, 1, created=2.0)])
+    await stores.write.chunks.add(stranger, [indexed("not hers")])
+    for key, places in ((KEY, [(A, 0)]), (OTHER, [(B, 0), (B, 1)]), (OTHER, [(B, 0)]), (stranger, [(A, 0)]), (KEY, [("?", 3)])):
+        await stores.write.chunks.touch(key, places)
+    assert [piece.chunk.text for piece in await stores.read.chunks.hottest(KEY.tenant, "ann", 5)] == ["hot", "warm too, and newer", "warm"]
+    assert [piece.chunk.text for piece in await stores.read.chunks.hottest(KEY.tenant, "ann", 1)] == ["hot"]
+    assert await stores.read.chunks.hottest(KEY.tenant, "bob", 5) == []
+
+
+async def test_nothing_of_an_erased_session_is_left_in_the_index_files(tmp_path: Path) -> None:
+    store = await open_store(f"sqlite:///{tmp_path}/talks.db", on_damage=no_damage)
+    await store.apply([OpenSession(KEY, 1.0), OpenSession(OTHER, 1.0)])
+    await store.chunks.add(KEY, [indexed(f"zanzibar{n} marzipan", part=n) for n in range(300)])
+    await store.chunks.add(OTHER, [indexed("kept")])
+    await store.erase(KEY)
+    await store.close()
+    left = everything_in(tmp_path)
+    assert b"marzipan" not in left
+    assert b"zanzibar7" not in left
+
+
+def everything_in(folder: Path) -> bytes:
+    return b"".join(path.read_bytes() for path in folder.iterdir())
