@@ -29,6 +29,7 @@ from ctxproxy.proxy.distilling import Distiller
 from ctxproxy.proxy.erasing import Eraser
 from ctxproxy.proxy.fact_desk import FactDesk
 from ctxproxy.proxy.health import Health
+from ctxproxy.proxy.index_desk import IndexDesk
 from ctxproxy.proxy.memory_files import MemoryFiles
 from ctxproxy.proxy.metrics import Metrics
 from ctxproxy.proxy.notes import Notes
@@ -144,7 +145,8 @@ async def running_state(settings: Callable[[], Settings]) -> AsyncIterator[State
     upstreams, known, tasks, metrics = _Upstreams(settings), _Tokenizers(), Tasks(), Metrics()
     readings = Readings(READINGS_BYTES)
     facts = FactDesk(store, readings, metrics, tasks)
-    desk = SummaryDesk(store, upstreams, metrics, tasks, facts)
+    index = IndexDesk(store, readings, metrics, tasks)
+    desk = SummaryDesk(store, upstreams, metrics, tasks, facts, index)
     files = MemoryFiles(Path(first.data_dir))
     state = State(
         settings=settings,
@@ -163,8 +165,9 @@ async def running_state(settings: Callable[[], Settings]) -> AsyncIterator[State
         health=Health(time.time),
         metrics=metrics,
         notes=Notes(files, store, desk, metrics, tasks, time.time),
-        eraser=Eraser(store, [files, facts]),
+        eraser=Eraser(store, [files, facts, index]),
         facts=facts,
+        index=index,
         sections=sections_of(store, files),
     )
     await state.windows.load()

@@ -158,7 +158,7 @@ class Retrieval(Section, frozen=True):
     """How removed parts of the past are found again for the newest request."""
 
     kind: Literal["off", "keyword", "dense", "hybrid"] = "hybrid"
-    top_k: Count = 3
+    top_k: Count = 40
     min_score: float = 0.0
     max_tokens: Tokens = 2000
 

@@ -28,6 +28,8 @@ class Preset:
     """What `sessions.restore_turns` is under this preset, unless it is set."""
     patient: bool = False
     """Below `summarize_at` only the reversible stages act."""
+    retrieves: bool = False
+    """What the newest request needs of what was taken out is put in again; the systems of the others forget for good, or ask for it."""
 
 
 REVERSIBLE: Specs = (
@@ -52,6 +54,7 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
                 {"stage": "shrink_newest"},
             ),
             patient=True,
+            retrieves=True,
         ),
         "cowagent": Preset(
             (
@@ -69,6 +72,7 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
             ({"stage": "summarize_middle", "max_summary_tokens": 500}, {"stage": "priority_window"}, {"stage": "shrink_newest"}),
             {"max_tokens": 4000, "compact_at": 0.75, "summarize_at": 0.75},
             in_order=True,
+            retrieves=True,
         ),
         "agkit": Preset(
             (
@@ -85,11 +89,12 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
                 {"stage": "rolling_summary", "keep_turns": 5, "every_turns": 5, "min_tokens": 1000, "max_summary_tokens": 1024},
                 {"stage": "drop_oldest"},
                 {"stage": "shrink_newest"},
-            )
+            ),
+            retrieves=True,
         ),
         "trim": Preset(({"stage": "keep_first_last"}, {"stage": "drop_oldest"}, {"stage": "shrink_newest"})),
         "delete": Preset(({"stage": "cap_messages"}, {"stage": "drop_oldest"}, {"stage": "shrink_newest"})),
-        "lossless": Preset(REVERSIBLE),
+        "lossless": Preset(REVERSIBLE, retrieves=True),
         "off": Preset(()),
     }
 )
@@ -109,6 +114,11 @@ def in_order(policy: Policy) -> bool:
 def is_patient(policy: Policy) -> bool:
     """Whether lossy stages wait for `summarize_at`."""
     return policy.pipeline is None and PRESETS[policy.preset].patient
+
+
+def retrieves(policy: Policy) -> bool:
+    """Whether what was taken out of a prompt is looked up again for the newest request."""
+    return PRESETS[policy.preset].retrieves
 
 
 def acts_when_short(policy: Policy) -> bool:

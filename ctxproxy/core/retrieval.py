@@ -17,10 +17,11 @@ from ctxproxy.core.memo import Memo
 from ctxproxy.core.messages import Message, Tip, text_of
 from ctxproxy.core.recall_titles import is_recalled
 from ctxproxy.core.recalled import Passage
+from ctxproxy.core.records import SessionKey
 from ctxproxy.core.search_terms import MARK, query_terms
 from ctxproxy.core.sentences import split
 from ctxproxy.core.situation import Situation
-from ctxproxy.core.text_index import Postings, most, scores
+from ctxproxy.core.text_index import Place, Postings, most, scores
 from ctxproxy.core.transcript import Transcript
 
 T = TypeVar("T")
@@ -37,7 +38,8 @@ SHORT_TERMS = 3
 QUERY_CHARS = 2400
 """Of the end of a long request, and a quarter of the one before: what is asked stands there."""
 LOOKS_BACK = re.compile(
-    r"\b(?:remind me|do you (?:still )?(?:remember|recall)|(?:we|I|you) (?:said|told|discussed|decided|mentioned|agreed)|last time|earlier|as before)\b|上次|之前|还记得|先前|刚才说",
+    r"\b(?:remind me|do you (?:still )?(?:remember|recall)|(?:we|I|you) (?:said|told|discussed|decided|mentioned|agreed))\b"
+    r"|\b(?:last time|earlier|as before)\b|上次|之前|还记得|先前|刚才说",
     re.IGNORECASE,
 )
 LEAST_MATCH = 0.65
@@ -51,6 +53,8 @@ LITTLE_TOKENS, SOME_TOKENS = 300, 600
 FRAME_TOKENS = 45
 """What title and acknowledgement take."""
 LINE_TOKENS = 3
+ELSEWHERE_MOST = 8
+"""Pieces of other sessions."""
 RANKED_MOST = 300
 """No more pieces than this are looked at: they would not fit."""
 
@@ -165,3 +169,33 @@ def fill(ranked: Sequence[T], cost: Callable[[T], int], most_tokens: int, top_k:
             if len(chosen) == top_k:
                 break
     return chosen
+
+
+def merged(one: Postings, other: Postings) -> Postings:
+    """The postings of two parts of a session that have no piece in common."""
+    pieces = one.pieces + other.pieces
+    length = one.average_length * one.pieces + other.average_length * other.pieces
+    by_term = {term: (*one.by_term.get(term, ()), *other.by_term.get(term, ())) for term in one.by_term.keys() | other.by_term.keys()}
+    return Postings(by_term, pieces, length / max(pieces, 1))
+
+
+class Elsewhere(NamedTuple):
+    """What the terms are found in, in another session."""
+
+    key: SessionKey
+    postings: Postings
+
+
+def elsewhere(found: Sequence[Elsewhere], query: Query, bounds: Bounds) -> list[tuple[SessionKey, list[Place]]]:
+    """The places in other sessions that fit the query clearly, the best first, at most a few; summaries count as what they tell of."""
+    ranked: list[tuple[float, SessionKey, Place]] = []
+    for key, postings in found:
+        whole = most(postings, query.terms) if len(postings.by_term) * 2 >= len(query.terms) else 0.0
+        if whole:
+            ranked += [(score / whole, key, place) for place, score in scores(postings, query.terms).items() if score >= CLEAR_MATCH * whole]
+    ranked.sort(key=lambda one: (-one[0], one[1], one[2]))
+    chosen = [one for one in ranked if one[0] >= max(bounds.min_score, NEAR_BEST * ranked[0][0])][: min(ELSEWHERE_MOST, bounds.top_k)]
+    by_key: dict[SessionKey, list[Place]] = {}
+    for _, key, place in chosen:
+        by_key.setdefault(key, []).append(place)
+    return list(by_key.items())

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import accumulate, islice
 
 from ctxproxy.config.schema import Settings
 from ctxproxy.core.effects import AppendMessages, Effect, MoveTip
@@ -200,6 +201,11 @@ class Keeping:
     def _remember(self, key: SessionKey, session: Session | None, joined: Reconciled, effects: Sequence[Effect]) -> None:
         """Begin to note what the stored messages tell; those of a side request (a title, tags) are the asking program's own words."""
         own = joined.joined is Joined.THIN or moves_tip(session, joined, self._prepared.frame)
+        rows = [row for effect in effects if isinstance(effect, AppendMessages) for row in effect.messages]
+        if self._settings.retrieval.kind != "off" and rows:
+            turn = sum(1 for message in joined.history[: joined.fresh_from] if message.role == "user")
+            turns = accumulate((row.role == "user" for row in rows), initial=turn)
+            said = {row.tip: (stored_message(row), at, row.created) for row, at in zip(rows, islice(turns, 1, None), strict=True)}
+            self._state.tasks.start(self._state.index.note(key, said), "index")
         if self._settings.memory.facts and own:
-            rows = [row for effect in effects if isinstance(effect, AppendMessages) for row in effect.messages]
             self._state.facts.note(key, self._user, rows, last_heard(joined.history[: joined.fresh_from], joined.tips))

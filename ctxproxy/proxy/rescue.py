@@ -27,6 +27,7 @@ from ctxproxy.proxy.identify import origin_of
 from ctxproxy.proxy.outgoing import call_for
 from ctxproxy.proxy.prepare import Prepared
 from ctxproxy.proxy.recall_offer import RecallUse
+from ctxproxy.proxy.retrieving import with_retrieval
 from ctxproxy.proxy.state import State
 from ctxproxy.proxy.summary_desk import Asked, asked_for, informed, need_of
 
@@ -100,6 +101,8 @@ class Rescue:
         """What to send, with the summary it wants where that is to be waited for."""
         situation, planned = await self._decided(self._prepared.situation, plan, wait=not self._settings.summarizer.background)
         self._watch_steps(situation)
+        if not situation.policy.observe:
+            planned = await with_retrieval(self._state, self._settings, self._prepared, situation, planned)
         if self._prepared.session is None and situation.preload:
             self._marks.append(("preload", 1))
         if situation.policy.observe and planned.changed:

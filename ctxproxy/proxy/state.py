@@ -13,6 +13,7 @@ from ctxproxy.proxy.counting import Counts, Identities, Readings
 from ctxproxy.proxy.erasing import Eraser
 from ctxproxy.proxy.fact_desk import FactDesk
 from ctxproxy.proxy.health import Health
+from ctxproxy.proxy.index_desk import IndexDesk
 from ctxproxy.proxy.metrics import Metrics
 from ctxproxy.proxy.notes import Notes
 from ctxproxy.proxy.recall_offer import RecallOffers
@@ -47,6 +48,7 @@ class State:
     notes: Notes
     eraser: Eraser
     facts: FactDesk
+    index: IndexDesk
     sections: Sequence[Section]
     """What an exported session holds beside its log."""
     recall: RecallOffers = field(default_factory=RecallOffers)

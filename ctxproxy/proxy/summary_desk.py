@@ -28,6 +28,7 @@ from ctxproxy.ports import Headers, Store, Tokenizer, Upstream
 from ctxproxy.proxy.erasing import forgotten_meanwhile
 from ctxproxy.proxy.fact_desk import FactDesk
 from ctxproxy.proxy.identify import Target, credentials_of
+from ctxproxy.proxy.index_desk import IndexDesk
 from ctxproxy.proxy.metrics import Metrics
 from ctxproxy.proxy.own_summarizer import Own, OwnSummarizer
 from ctxproxy.proxy.summarizer import Summarizer, Writer, one_answer
@@ -59,12 +60,13 @@ class Asked:
 class SummaryDesk:
     """Writes summaries; `write` may be called for the same one many times at once, and asks once."""
 
-    def __init__(self, store: Store, upstream: Callable[[str], Upstream], metrics: Metrics, tasks: Tasks, facts: FactDesk) -> None:
+    def __init__(self, store: Store, upstream: Callable[[str], Upstream], metrics: Metrics, tasks: Tasks, facts: FactDesk, index: IndexDesk) -> None:
         self._store = store
         self._upstream = upstream
         self._metrics = metrics
         self._tasks = tasks
         self._facts = facts
+        self._index = index
         self._own = OwnSummarizer()
         self._writing: dict[tuple[SessionKey | None, Tip], asyncio.Task[Summary | None]] = {}
         self._failed_at: dict[SessionKey, float] = {}
@@ -114,6 +116,8 @@ class SummaryDesk:
         else:
             self._failed_at.pop(key, None)
         forgotten = await self._keep(key, need, [CountUse(key, spent=spent), *([PutSummary(key, summary)] if summary else [])])
+        if summary is not None and not forgotten:
+            self._index.note_summary(key, summary)
         if asked.points and summary is not None and not forgotten:
             await self._remember(key, need, summary, blocks)
         return summary
