@@ -33,15 +33,15 @@ def terms_of(text: str) -> Counter[str]:
 
 def query_terms(text: str) -> list[str]:
     """The terms of a text that say what it is about, each once; all of them where none does."""
-    found = list(dict.fromkeys(_terms(text)))
-    telling = [term for term in found if term not in STOPWORDS and term not in ASKING_HAN and not (len(term) == 1 and term.isascii())]
-    return telling or found
+    found = dict.fromkeys(_terms(text, STOPWORDS))
+    telling = [term for term in found if term not in ASKING_HAN and not (len(term) == 1 and term.isascii())]
+    return telling or list(dict.fromkeys(_terms(text)))
 
 
-def _terms(text: str) -> Iterator[str]:
+def _terms(text: str, left_out: frozenset[str] = frozenset()) -> Iterator[str]:
     low = text.lower()
     for word in WORD.findall(low):
-        if len(word) <= LONGEST_WORD_CHARS:
+        if len(word) <= LONGEST_WORD_CHARS and word not in left_out:
             yield _stem(word)
     if not low.isascii():
         for run in HAN_RUN.findall(low):
