@@ -55,6 +55,7 @@ def _stem(word: str) -> str:
         return word
     for suffix, instead in SUFFIXES:
         if word.endswith(suffix) and len(word) - len(suffix) + len(instead) >= LEAST_STEM_CHARS - 1 and not word.endswith("ss"):
-            stem = word[: len(word) - len(suffix)] + instead
-            return stem[:-1] if stem.endswith("e") and suffix != "ies" else stem
-    return word[:-1] if word.endswith("e") and len(word) > LEAST_STEM_CHARS else word
+            word = word[: len(word) - len(suffix)] + instead
+            break
+    ends_in_e = word.endswith("e") and len(word) > LEAST_STEM_CHARS
+    return word[:-1] if ends_in_e or word.endswith("xe") else word
