@@ -102,8 +102,8 @@ def _planned(s: Situation, base: Transcript, checkpoint: Checkpoint | None) -> P
 
 
 def _only_pins(checkpoint: Checkpoint) -> bool:
-    """Whether a decision put pins at the head and changed nothing else."""
-    own = all(entry.raw is None or entry.stage == PINS for entry in checkpoint.entries)
+    """Whether a decision put pins at the head, or what was recalled at the end, and changed nothing else."""
+    own = all(entry.raw is None or entry.stage in (PINS, RECALLED) for entry in checkpoint.entries)
     return own and not any(left.stage in REGISTRY for left in checkpoint.left)
 
 

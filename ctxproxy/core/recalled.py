@@ -88,7 +88,7 @@ def with_recalled(s: Situation, planned: Plan, passages: Sequence[Passage], lang
 
 def _frozen(s: Situation, planned: Plan, done: Transcript, action: tuple[str, int]) -> Checkpoint:
     """The decision that all goes on from: what was decided before stands, with the passages."""
-    before = planned.checkpoint or resume(s.reconciled.tips, s.checkpoints, s.variant, s.summaries, gone_tips(s))
+    before = planned.checkpoint or resume(s.reconciled.tips, s.checkpoints, s.variant, forgotten=gone_tips(s))
     earlier = [one for one in before.actions if one[0] != STAGE] if before else []
     return freeze(done, s.reconciled.tip, s.variant, s.now, wants=before.wants if before else "", actions=(*earlier, action))
 
