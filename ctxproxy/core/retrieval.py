@@ -13,6 +13,7 @@ from typing import NamedTuple, TypeVar
 
 from ctxproxy.core.chunks import Chunk, chunks_of
 from ctxproxy.core.extractive import ASKING
+from ctxproxy.core.forgetting import expired
 from ctxproxy.core.memo import Memo
 from ctxproxy.core.messages import Message, Tip, text_of
 from ctxproxy.core.recall_titles import is_recalled
@@ -102,7 +103,7 @@ def gone(transcript: Transcript, tips: Sequence[Tip], forgotten: frozenset[Tip])
 def choose(s: Situation, transcript: Transcript, query: Query, postings: Postings, bounds: Bounds) -> list[Passage]:
     """The passages of what is gone from a prompt that fit the query best, oldest first; [] where nothing fits well enough."""
     at = {tip: n for n, tip in enumerate(s.reconciled.tips)}
-    lost = gone(transcript, s.reconciled.tips, s.forgotten)
+    lost = gone(transcript, s.reconciled.tips, s.forgotten | expired(s.reconciled.history, s.reconciled.tips))
     own = {(at[tip], part): score for (tip, part), score in scores(postings, query.terms).items() if tip in at and part >= 0}
     near = with_what_was_before(own)
     shown = "\n".join(text_of(entry.message) for entry in transcript.entries if entry.origin != "original" and not is_recalled(entry))

@@ -27,9 +27,9 @@ DROPPING = Policy(pipeline=({"stage": "drop_oldest"},))
 
 
 def postings(s: Situation, terms: Sequence[str]) -> Postings:
-    """Where terms stand in a history, as an index of all of it says."""
+    """Where terms stand in a history, as an index of all but the last message says."""
     index = TextIndex()
-    for message, tip in zip(s.reconciled.history, s.reconciled.tips, strict=True):
+    for message, tip in zip(s.reconciled.history[:-1], s.reconciled.tips[:-1], strict=True):
         for chunk in chunks_of(message, tip):
             index.add((tip, chunk.part), terms_of(chunk.text))
     return index.postings(terms)
