@@ -22,7 +22,6 @@ from ctxproxy.cli.main import VERBS
 from ctxproxy.config.describe import Row, rows
 from ctxproxy.config.load import read
 from ctxproxy.config.schema import Settings, as_tree
-from ctxproxy.config.unavailable import TABLE
 from ctxproxy.core.messages import Directives
 from ctxproxy.core.policy import Policy
 from ctxproxy.core.presets import PRESETS
@@ -214,11 +213,6 @@ def test_each_warning_of_the_log_is_told() -> None:
     pieces = [piece.strip(" :;(")[:25].strip() for piece in log_lines()]
     assert len(pieces) > 10
     assert [piece for piece in pieces if piece not in text] == []
-
-
-def test_a_setting_without_effect_is_told_as_such() -> None:
-    meanings = {line.split("|")[1].strip(" `"): line for line in text_of("docs/configuration.md").splitlines() if line.startswith("| `")}
-    assert [row.path for row in TABLE if row.idle and "No effect in this version" not in meanings[row.path]] == []
 
 
 # --- what the documents name is there ----------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Shows what is in force: every key with its value, where it was set, and what has no effect in this version; no secret is shown."""
+"""Shows what is in force: every key with its value, and where it was set; no secret is shown."""
 
 from __future__ import annotations
 
@@ -8,15 +8,13 @@ import yaml
 
 from ctxproxy.config.load import Loaded
 from ctxproxy.config.schema import as_tree
-from ctxproxy.config.unavailable import TABLE
 
 
 def explain(loaded: Loaded) -> str:
     """The settings as YAML, each key that is not a default with its source."""
     tree = as_tree(loaded.settings)
     assert isinstance(tree, dict)
-    idle = ", ".join(row.path for row in TABLE if row.idle)
-    notes = [*(f"# {note}" for note in loaded.settings.notes), *([f"# without effect in this version: {idle}"] if idle else [])]
+    notes = [f"# {note}" for note in loaded.settings.notes]
     return "\n".join([*_lines(tree, "", loaded.sources), *([""] if notes else []), *notes])
 
 

@@ -1,7 +1,6 @@
 """The settings whose feature this version does not have yet: one table, from which a row goes when the feature comes.
 
-A key's default is accepted though nothing comes of it (the interface fixes the names and the defaults), and so is what turns
-the feature off; a value that asks for it is refused, so that nobody believes to have what is not there.
+A value that asks for one is refused, so that nobody believes to have what is not there.
 """
 
 from __future__ import annotations
@@ -16,16 +15,11 @@ Asks: TypeAlias = Callable[[object], bool]
 
 @dataclass(frozen=True, slots=True)
 class Unavailable:
-    """A key, the feature it needs, the values of it that are refused; `idle`: its very default has no effect in this version."""
+    """A key, the feature it needs, the values of it that are refused."""
 
     path: str
     feature: str
     asks: Asks
-    idle: bool = False
-
-
-def _none(_: object) -> bool:
-    return False
 
 
 def _beyond(*values: object) -> Asks:
@@ -42,11 +36,7 @@ def _like(pattern: str) -> Asks:
 
 TABLE: tuple[Unavailable, ...] = (
     Unavailable("listen.workers", "more than one worker process", _beyond(1)),
-    Unavailable("memory.preload.chunks", "preloading pieces of earlier sessions", _beyond(5, 0), idle=True),
-    Unavailable("retrieval.kind", "retrieval", _among("keyword", "dense"), idle=True),
-    Unavailable("retrieval.top_k", "retrieval", _beyond(3), idle=True),
-    Unavailable("retrieval.min_score", "retrieval", _beyond(0), idle=True),
-    Unavailable("retrieval.max_tokens", "retrieval", _beyond(2000), idle=True),
+    Unavailable("retrieval.kind", "retrieval by meaning", _among("dense")),
     Unavailable("store.url", "PostgreSQL as a store", _like(r"(?i)postgres")),
 )
 

@@ -169,6 +169,8 @@ def _compacted(s: Situation, current: Transcript) -> Outcome:
     outcome = _rewritten(s, bare)
     if bare is current:
         return outcome
+    if outcome.transcript is bare and current.tokens < s.budget.summarize:
+        return Outcome(current, failed=outcome.failed)  # nothing else would change: they may stay as long as there is room
     mark, saved = (TAKEN_OUT, 1), (TAKEN_OUT, current.tokens - bare.tokens)
     return replace(outcome, actions=(mark, *outcome.actions), saved=(saved, *outcome.saved))
 

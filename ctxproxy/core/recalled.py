@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import NamedTuple
 
 from ctxproxy.core.checkpoints import freeze, resume
@@ -25,38 +24,30 @@ ROLES: dict[Language, dict[str, str]] = {
     "en": {"user": "User: ", "assistant": "Assistant: ", "tool": "Tool: ", "function": "Tool: ", "summary": "Summary: "},
     "zh": {"user": "用户：", "assistant": "助手：", "tool": "工具：", "function": "工具：", "summary": "摘要："},
 }
-OTHER_DAY_S = 86_400.0
-"""What was said within a day needs no date."""
+
+
+TODAY: dict[Language, str] = {"en": "today", "zh": "今天"}
 
 
 class Passage(NamedTuple):
-    """A piece of the past: where it is, who said it, what, when (seconds since the epoch; None: just now)."""
+    """A piece of the past: where it is, who said it, what, and the day where it was another one than today."""
 
     place: Place
     role: str
     text: str
-    created: float | None = None
+    day: str = ""
 
 
-def recalled_text(passages: Sequence[Passage], language: Language, now: float) -> str:
-    """Title and passages, a line each, with the day where it was another one; "" where there is none."""
-    if not passages:
-        return ""
+def recalled_text(passages: Sequence[Passage], language: Language) -> str:
+    """Title and passages, a line each, the day before those of another one."""
     lines: list[str] = [TITLES[language]]
     day = ""
     for passage in passages:
-        own = _day(passage.created, now)
-        if own and own != day:
-            lines.append(f"[{own}]")
-        day = own or day
+        if passage.day != day:
+            day = passage.day
+            lines.append(f"[{day or TODAY[language]}]")
         lines.append(ROLES[language].get(passage.role, "") + passage.text)
     return "\n".join(lines)
-
-
-def _day(created: float | None, now: float) -> str:
-    if created is None or now - created < OTHER_DAY_S:
-        return ""
-    return datetime.fromtimestamp(created, UTC).strftime("%Y-%m-%d")
 
 
 def with_recalled(s: Situation, planned: Plan, passages: Sequence[Passage], language: Language) -> Plan:
@@ -66,7 +57,7 @@ def with_recalled(s: Situation, planned: Plan, passages: Sequence[Passage], lang
     entries, at = planned.transcript.entries, planned.transcript.last_user
     if not passages or at != len(entries) - 1 or any(map(is_recalled, entries[max(at - 2, 0) : at])):
         return planned
-    pair = (said("user", recalled_text(passages, language, s.now)), acknowledgement(language))
+    pair = (said("user", recalled_text(passages, language)), acknowledgement(language))
     reason = f"{len(passages)} passages that the last user message asks for"
     added = tuple(Entry(m, s.count(m), origin="inserted", stage=STAGE, reason=reason) for m in pair)
     wider = replace(planned.transcript, entries=(*entries[:at], *added, *entries[at:]))

@@ -54,6 +54,8 @@ LITTLE_TOKENS, SOME_TOKENS = 300, 600
 FRAME_TOKENS = 45
 """What title and acknowledgement take."""
 LINE_TOKENS = 3
+LEAST_KNOWN = 0.4
+"""Of the terms: a session that holds fewer of them is about something else."""
 ELSEWHERE_MOST = 8
 """Pieces of other sessions."""
 RANKED_MOST = 300
@@ -191,7 +193,7 @@ def elsewhere(found: Sequence[Elsewhere], query: Query, bounds: Bounds) -> list[
     """The places in other sessions that fit the query clearly, the best first, at most a few; summaries count as what they tell of."""
     ranked: list[tuple[float, SessionKey, Place]] = []
     for key, postings in found:
-        whole = most(postings, query.terms) if len(postings.by_term) * 2 >= len(query.terms) else 0.0
+        whole = most(postings, query.terms) if len(postings.by_term) >= LEAST_KNOWN * len(query.terms) else 0.0
         if whole:
             ranked += [(score / whole, key, place) for place, score in scores(postings, query.terms).items() if score >= CLEAR_MATCH * whole]
     ranked.sort(key=lambda one: (-one[0], one[1], one[2]))

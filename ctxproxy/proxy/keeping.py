@@ -23,7 +23,7 @@ from ctxproxy.errors import CtxproxyError, StoreUnavailable
 from ctxproxy.proxy.attempt import Refused, Stream, Whole
 from ctxproxy.proxy.erasing import forgotten_meanwhile
 from ctxproxy.proxy.preloading import carry_over
-from ctxproxy.proxy.prepare import Prepared, stored_message
+from ctxproxy.proxy.prepare import Prepared, stored_message, user_of
 from ctxproxy.proxy.rescue import Got
 from ctxproxy.proxy.state import State
 from ctxproxy.proxy.summary_desk import Asked, need_of
@@ -159,8 +159,7 @@ class Keeping:
     @property
     def _user(self) -> str:
         """Whose the session is, also where this request does not say it."""
-        session = self._prepared.session
-        return self._prepared.caller.user or (session.user if session else "")
+        return user_of(self._prepared.caller, self._prepared.session)
 
     async def _apply(self, replies: tuple[Message, ...], spent: Spent, *, complete: bool) -> None:
         prepared, situation, plan = self._prepared, self._got.situation, self._got.plan

@@ -77,16 +77,22 @@ async def _made(state: State, settings: Settings, key: SessionKey, opening: Open
     told: dict[SessionKey, Remembered] = {}
     for session in await state.store.of_user(key.tenant, opening.caller.user, wanted.sessions * LOOKED_AT):
         if len(told) < wanted.sessions and (text := await _told(state, session)):
-            told[session.key] = Remembered(f"{local_time(session.last_used, zone_of(settings.memory.timezone)):%Y-%m-%d}", text)
+            told[session.key] = Remembered(_day(settings, session.last_used), text)
     room, language = room_for(opening.prompt_tokens), language_of(opening.history)
     facts = await _facts(state, settings, key.tenant, opening.caller.user)
-    block = await asyncio.to_thread(block_of, Past(facts, [*told.values()]), room, opening.count_text, language)
+    pieces = await state.store.chunks.hottest(key.tenant, opening.caller.user, wanted.chunks) if wanted.chunks else []
+    past = Past(facts, [*told.values()], [Remembered(_day(settings, piece.created), piece.chunk.text) for piece in pieces])
+    block = await asyncio.to_thread(block_of, past, room, opening.count_text, language)
     if block is None:
         return None
     now = state.clock()
     preload = Preload(tuple(message.raw for message in block.messages), block.items, now)
-    sources = {*told, *(fact.session for fact in facts)}
+    sources = {*told, *(fact.session for fact in facts), *(piece.key for piece in pieces)}
     return await state.store.carryover.begin(OpenSession(key, now, recall=opening.recall, user=opening.caller.user), preload, sources)
+
+
+def _day(settings: Settings, time_s: float) -> str:
+    return f"{local_time(time_s, zone_of(settings.memory.timezone)):%Y-%m-%d}"
 
 
 async def _facts(state: State, settings: Settings, tenant: str, user: str) -> list[MemoryPoint]:

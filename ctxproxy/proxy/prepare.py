@@ -110,7 +110,8 @@ async def prepare(state: State, settings: Settings, chat: ChatRequest, caller: C
     decisions = await decisions_for(state, caller.key, reconciled.tips)
     prompt_tokens = budget(caller.policy, belief.window, chat.max_output, 0).prompt_tokens
     preload = await preload_for(state, settings, session, Opening(caller, reconciled.history, prompt_tokens, tokenizer.count, bare is not None))
-    if bare is None and not preload and reconciled.joined is not Joined.THIN and _surely_as_it_came(chat, caller.policy, belief, session, decisions):
+    added = bare is not None or bool(preload) or (settings.retrieval.kind != "off" and user_of(caller, session) != "")
+    if not added and reconciled.joined is not Joined.THIN and _surely_as_it_came(chat, caller.policy, belief, session, decisions):
         when_sure()
     fixed = await state.counts.fixed(chat.tools, chat.functions, chat.response_format, tokenizer)
     thin = session if reconciled.joined is Joined.THIN else None
@@ -118,6 +119,11 @@ async def prepare(state: State, settings: Settings, chat: ChatRequest, caller: C
     ask = Ask(chat.model, caller.target.origin, caller.policy, leading, chat.max_output, fixed, session, preload, restore)
     situation = await situation_for(state, settings, ask, reconciled, decisions)
     return Prepared(chat, caller, session, frame, belief, fixed, tokenizer, _factor(state, settings, ask), situation, bare)
+
+
+def user_of(caller: Caller, session: Session | None) -> str:
+    """Whose a session is, also where this request does not say it; "" if nobody's."""
+    return caller.user or (session.user if session else "")
 
 
 def as_chosen(settings: Settings, caller: Caller, model: str, session: Session | None) -> Caller:

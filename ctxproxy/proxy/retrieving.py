@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import tzinfo
 from functools import partial
 
-from ctxproxy.config.schema import Retrieval, Settings
+from ctxproxy.config.schema import Settings
 from ctxproxy.core.language import language_of
 from ctxproxy.core.plan import Plan
 from ctxproxy.core.presets import retrieves
@@ -15,8 +18,10 @@ from ctxproxy.core.recalled import Passage, with_recalled
 from ctxproxy.core.records import SessionKey
 from ctxproxy.core.retrieval import Bounds, Elsewhere, Query, choose, elsewhere, gone, query_of
 from ctxproxy.core.situation import Situation
+from ctxproxy.core.text_index import Place
 from ctxproxy.errors import StoreUnavailable
-from ctxproxy.proxy.prepare import Prepared
+from ctxproxy.proxy.days import local_time, zone_of
+from ctxproxy.proxy.prepare import Prepared, user_of
 from ctxproxy.proxy.state import State
 
 log = logging.getLogger("ctxproxy")
@@ -31,12 +36,15 @@ async def with_retrieval(state: State, settings: Settings, prepared: Prepared, s
     key, history = prepared.caller.key, situation.reconciled.history
     if key is None or settings.retrieval.kind == "off" or not retrieves(situation.policy) or not history or history[-1].role != "user":
         return planned
-    user = prepared.caller.user or (prepared.session.user if prepared.session else "")
+    user = user_of(prepared.caller, prepared.session)
     lost = gone(planned.transcript, situation.reconciled.tips, situation.forgotten)
     if not lost and not user:
         return planned
     try:
-        return await _searched(state, settings.retrieval, key, user, situation, planned)
+        query = query_of(history)
+        bounds = Bounds(settings.retrieval.top_k, settings.retrieval.max_tokens, settings.retrieval.min_score)
+        search = _Search(state, key, user, situation, planned, query, bounds, zone_of(settings.memory.timezone))
+        return await search.plan() if query.terms else planned
     except StoreUnavailable as error:
         state.metrics.store_errors.inc()
         log.warning("session %s could not be searched: %s", key.id, error.message)
@@ -46,38 +54,57 @@ async def with_retrieval(state: State, settings: Settings, prepared: Prepared, s
     return planned
 
 
-async def _searched(state: State, wanted: Retrieval, key: SessionKey, user: str, situation: Situation, planned: Plan) -> Plan:
-    query = query_of(situation.reconciled.history)
-    if not query.terms:
-        return planned
-    terms, bounds = list(query.terms), Bounds(wanted.top_k, wanted.max_tokens, wanted.min_score)
-    reconciled = situation.reconciled
-    postings = await state.index.postings(key, terms, reconciled.history, reconciled.tips, situation.now)
-    chosen = partial(choose, situation, planned.transcript, query, postings, bounds)
-    passages = await asyncio.to_thread(chosen) if len(reconciled.tips) > CHOOSE_IN_THREAD_ABOVE else chosen()
-    here = len(passages)
-    if user and query.asks:
-        passages = [*await _of_other_sessions(state, key, user, query, bounds, situation, planned, passages), *passages]
-    found = with_recalled(situation, planned, passages, language_of([reconciled.history[-1]]))
-    if found.recalled is not None and here:
-        state.tasks.start(state.store.chunks.touch(key, [passage.place for passage in passages[-here:]]), "recalled")
-    return found
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """One request's search: in its own session, and in the others of its user."""
+
+    state: State
+    key: SessionKey
+    user: str
+    situation: Situation
+    planned: Plan
+    query: Query
+    bounds: Bounds
+    zone: tzinfo | None
+
+    async def plan(self) -> Plan:
+        """The plan with all that was found."""
+        here = await self.here()
+        passages = [*await self.elsewhere(here), *here] if self.user and self.query.asks else here
+        found = with_recalled(self.situation, self.planned, passages, language_of([self.situation.reconciled.history[-1]]))
+        if found.recalled is not None and here:
+            self._note_use(self.key, [passage.place for passage in here])
+        return found
+
+    async def here(self) -> list[Passage]:
+        """What fits of what this session's prompt holds no more."""
+        reconciled = self.situation.reconciled
+        postings = await self.state.index.postings(self.key, list(self.query.terms), reconciled.history, reconciled.tips, self.situation.now)
+        chosen = partial(choose, self.situation, self.planned.transcript, self.query, postings, self.bounds)
+        return await asyncio.to_thread(chosen) if len(reconciled.tips) > CHOOSE_IN_THREAD_ABOVE else chosen()
+
+    async def elsewhere(self, here: Sequence[Passage]) -> list[Passage]:
+        """What was said in the user's other sessions and fits clearly, in the room that is left, oldest first."""
+        chunks, terms, count = self.state.store.chunks, list(self.query.terms), self.situation.count_text
+        sessions = await self.state.store.of_user(self.key.tenant, self.user, OTHER_SESSIONS)
+        found = [Elsewhere(s.key, await chunks.postings(s.key, terms)) for s in sessions if s.key != self.key]
+        room = min(self.bounds.max_tokens, self.situation.budget.limit - self.planned.transcript.tokens) - sum(count(one.text) for one in here)
+        passages: list[Passage] = []
+        for key, places in elsewhere(found, self.query, self.bounds):
+            for piece in await chunks.texts(key, places):
+                cost = count(piece.chunk.text)
+                if cost <= room:
+                    room -= cost
+                    day = f"{local_time(piece.created, self.zone):%Y-%m-%d}"
+                    passages.append(Passage((piece.chunk.tip, piece.chunk.part), piece.chunk.role, piece.chunk.text, day))
+            self._note_use(key, places)
+        return sorted(passages, key=lambda passage: (passage.day, passage.place))
+
+    def _note_use(self, key: SessionKey, places: Sequence[Place]) -> None:
+        """Count behind the answer what was recalled: what is recalled often is what a new session begins with."""
+        self.state.tasks.start(_touched(self.state, key, places), "recalled")
 
 
-async def _of_other_sessions(
-    state: State, key: SessionKey, user: str, query: Query, bounds: Bounds, situation: Situation, planned: Plan, here: Sequence[Passage]
-) -> list[Passage]:
-    """What was said in other sessions of the user that fits at least as well as what was found in this one; bounded by what that leaves."""
-    sessions = [session.key for session in await state.store.of_user(key.tenant, user, OTHER_SESSIONS) if session.key != key]
-    terms = list(query.terms)
-    found = [Elsewhere(other, await state.store.chunks.postings(other, terms)) for other in sessions]
-    room = min(bounds.max_tokens, situation.budget.limit - planned.transcript.tokens) - sum(situation.count_text(one.text) for one in here)
-    passages: list[Passage] = []
-    for other, places in elsewhere(found, query, bounds):
-        for piece in await state.store.chunks.texts(other, places):
-            cost = situation.count_text(piece.chunk.text)
-            if cost <= room:
-                room -= cost
-                passages.append(Passage((piece.chunk.tip, piece.chunk.part), piece.chunk.role, piece.chunk.text, piece.created))
-        state.tasks.start(state.store.chunks.touch(other, places), "recalled")
-    return sorted(passages, key=lambda passage: (passage.created or 0.0, passage.place))
+async def _touched(state: State, key: SessionKey, places: Sequence[Place]) -> None:
+    with contextlib.suppress(StoreUnavailable):
+        await state.store.chunks.touch(key, places)

@@ -11,7 +11,7 @@ from importlib.resources import files
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """One step of the schema, forward only: `version` is its number."""
+    """One step of the schema, forward only: `version` is its number, from 1 on without gaps."""
 
     version: int
     statements: tuple[str, ...]

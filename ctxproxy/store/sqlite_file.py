@@ -213,15 +213,14 @@ def _check_owner(connection: sqlite3.Connection, path: Path) -> None:
 def _migrate(connection: sqlite3.Connection, path: Path) -> None:
     steps = migrations()
     version = connection.execute("PRAGMA user_version").fetchone()[0]
-    newest = steps[-1].version
-    if version > newest:
+    if version > len(steps):
         raise ConfigError(
-            f"store.url: {path} has schema version {version}, this ctxproxy knows versions up to {newest}; use a newer ctxproxy",
+            f"store.url: {path} has schema version {version}, this ctxproxy knows versions up to {len(steps)}; use a newer ctxproxy",
             param="store.url",
         )
-    if version < newest:
+    if version < len(steps):
         with transaction(connection):
-            _run_steps(connection, tuple(step for step in steps if step.version > version))
+            _run_steps(connection, steps[version:])
 
 
 def _run_steps(connection: sqlite3.Connection, steps: tuple[Migration, ...]) -> None:
