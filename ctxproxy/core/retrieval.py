@@ -32,8 +32,6 @@ EXACT_WEIGHT = 2.0
 """An exact value that the request names, beside a word (003-55, 003-57)."""
 EARLIER_WEIGHT = 0.5
 """A word of the request before, beside one of the request's own."""
-FUSION_K = 60
-"""Reciprocal rank fusion's constant (Cormack, Clarke, Büttcher 2009)."""
 SHORT_TERMS = 3
 """A request of no more telling terms is taken to go on from the one before it."""
 QUERY_CHARS = 2400
@@ -150,15 +148,6 @@ def with_what_was_before(own: Mapping[tuple[int, int], float]) -> dict[tuple[int
 def _with_before(own: Mapping[tuple[int, int], float], best: Mapping[int, float], at: int, part: int) -> float:
     before = (own.get((at, part - 1), 0.0) if part else best.get(at - 1, 0.0), best.get(at - (1 if part else 2), 0.0))
     return BESIDE[0] * own.get((at, part), 0.0) + BESIDE[1] * before[0] + BESIDE[2] * before[1]
-
-
-def fused(*rankings: Sequence[T]) -> list[T]:
-    """One ranking of several, by reciprocal ranks."""
-    points: dict[T, float] = {}
-    for ranking in rankings:
-        for place, one in enumerate(ranking):
-            points[one] = points.get(one, 0.0) + 1 / (FUSION_K + place)
-    return sorted(points, key=lambda one: -points[one])
 
 
 def fill(ranked: Sequence[T], cost: Callable[[T], int], most_tokens: int, top_k: int) -> list[T]:

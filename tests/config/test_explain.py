@@ -36,11 +36,5 @@ def test_what_is_no_default_has_its_source(tmp_path: Path) -> None:
     assert "host: 127.0.0.1" in lines
 
 
-def test_what_has_no_effect_is_said(tmp_path: Path) -> None:
-    last = explain(loaded(tmp_path, "")).splitlines()[-1]
-    assert last.startswith("# without effect in this version: ")
-    assert "retrieval.kind" in last
-
-
 def test_empty_sections_of_a_file_are_shown_with_their_defaults(tmp_path: Path) -> None:
     assert yaml.safe_load(explain(loaded(tmp_path, "store: {}\nadmin:\n")))["store"] == {"url": "sqlite:///ctxproxy.db", "cache_mb": 32}

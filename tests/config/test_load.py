@@ -184,8 +184,7 @@ def test_the_error_names_the_first_key_as_its_parameter(write: Write) -> None:
     ("text", "feature"),
     [
         ("listen: {workers: 2}", "more than one worker process"),
-        ("memory: {preload: {chunks: 9}}", "preloading pieces of earlier sessions"),
-        ("retrieval: {kind: dense}", "retrieval"),
+        ("retrieval: {kind: dense}", "retrieval by meaning"),
         ("store: {url: 'postgresql://user:secret@host/db'}", "PostgreSQL as a store"),
     ],
 )

@@ -28,7 +28,7 @@ def test_without_it_the_rest_stands_as_it_was() -> None:
 
 
 def test_its_actions_are_no_stages() -> None:
-    assert BESIDE == {STAGE, TAKEN_OUT}
+    assert {STAGE, TAKEN_OUT} == BESIDE
     assert BESIDE.isdisjoint(REGISTRY)
 
 
