@@ -16,7 +16,6 @@ from ctxproxy.core.extractive import ASKING
 from ctxproxy.core.forgetting import expired
 from ctxproxy.core.memo import Memo
 from ctxproxy.core.messages import Message, Tip, text_of
-from ctxproxy.core.recall_titles import is_recalled
 from ctxproxy.core.recalled import Passage
 from ctxproxy.core.records import SessionKey
 from ctxproxy.core.search_terms import MARK, query_terms
@@ -106,7 +105,7 @@ def choose(s: Situation, transcript: Transcript, query: Query, postings: Posting
     lost = gone(transcript, s.reconciled.tips, s.forgotten | expired(s.reconciled.history, s.reconciled.tips))
     own = {(at[tip], part): score for (tip, part), score in scores(postings, query.terms).items() if tip in at and part >= 0}
     near = with_what_was_before(own)
-    shown = "\n".join(text_of(entry.message) for entry in transcript.entries if entry.origin != "original" and not is_recalled(entry))
+    shown = "\n".join(text_of(entry.message) for entry in transcript.entries if entry.origin != "original")
     ranked = sorted((place for place in near if place[0] < len(at) and s.reconciled.tips[place[0]] in lost), key=lambda place: (-near[place], place))
     found = [(chunk, near[place]) for place in ranked[:RANKED_MOST] if (chunk := _chunk(s, place)) and chunk.text not in shown]
     room = min(bounds.max_tokens, s.budget.limit - transcript.tokens - FRAME_TOKENS)

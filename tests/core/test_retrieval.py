@@ -31,7 +31,6 @@ from ctxproxy.core.retrieval import (
     choose,
     elsewhere,
     fill,
-    fused,
     gone,
     merged,
     query_of,
@@ -198,7 +197,14 @@ def test_a_question_gets_more_than_a_remark() -> None:
 
 
 def test_a_remark_gets_nothing_that_fits_a_little_only() -> None:
-    said = ["The gym by the lake closes at nine.", "Bread is at home.", "My sister ate here.", "Noon is early.", "It is a fresh day.", "Cheese is old."]
+    said = [
+        "The gym by the lake closes at nine.",
+        "Bread is at home.",
+        "My sister ate here.",
+        "Noon is early.",
+        "It is a fresh day.",
+        "Cheese is old.",
+    ]
     assert texts(long_ago(*said, question="So I swam in the lake and ate fresh bread with cheese at noon.")) == []
     assert said[0] in texts(long_ago(*said, question="When does the gym by the lake close?"))
 
@@ -261,12 +267,6 @@ def test_a_piece_counts_with_the_two_before_it() -> None:
 def test_a_part_of_a_message_counts_with_the_message_before() -> None:
     near = with_what_was_before({(0, 0): 10.0, (1, 2): 1.0})
     assert near[1, 2] == BESIDE[0] * 1.0 + BESIDE[2] * 10.0
-
-
-def test_rankings_are_fused_by_their_ranks() -> None:
-    assert fused("abc", "bcd") == ["b", "c", "a", "d"]
-    assert fused("ab") == ["a", "b"]
-    assert fused() == []
 
 
 FILLED = [
@@ -394,7 +394,7 @@ def test_whatever_comes_back_the_prompt_is_valid_fits_and_ends_as_it_was_asked(s
     if made.recalled is None:
         assert made == before
         return
-    assert violations(made.messages) == []
+    assert violations(made.messages) == [] or violations(before.messages) != []
     assert made.messages[-1].raw == s.reconciled.history[-1].raw
     assert made.fits
     assert made.tokens_sent == made.budget.fixed + made.transcript.tokens
