@@ -186,11 +186,12 @@ def test_also_behind_a_pin() -> None:
 # ---------------------------------------------------------------- the decision that is kept
 def test_the_decision_goes_on_from_what_was_decided_before() -> None:
     chain = Chain(DROPPING, late=99)
-    first = ask(chain, HISTORY, 400)
+    history = long_ago(FACT, "The bicycle is locked with a chain at the harbour.", question=QUESTION)
+    first = ask(chain, history, 400)
     assert first.plan.recalled is not None
     assert first.plan.recalled.tip == first.situation.reconciled.tip
     assert [name for name, _ in first.plan.recalled.actions] == ["drop_oldest", STAGE]
-    second = ask(chain, [*HISTORY, assistant("Aha."), user(QUESTION)], 400)
+    second = ask(chain, [*history, assistant("Aha."), user("Where is the bicycle locked with a chain?")], 400)
     assert second.plan.checkpoint is None
     assert second.plan.recalled is not None
     assert [name for name, _ in second.plan.recalled.actions] == ["drop_oldest", STAGE], "each is named once"
