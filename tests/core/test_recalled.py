@@ -186,7 +186,7 @@ def test_also_behind_a_pin() -> None:
 # ---------------------------------------------------------------- the decision that is kept
 def test_the_decision_goes_on_from_what_was_decided_before() -> None:
     chain = Chain(DROPPING, late=99)
-    history = long_ago(FACT, "The bicycle is locked with a chain at the harbour.", question=QUESTION)
+    history = [*HISTORY[:12], user("The bicycle is locked with a chain at the harbour."), assistant("Fine."), *HISTORY[12:]]
     first = ask(chain, history, 400)
     assert first.plan.recalled is not None
     assert first.plan.recalled.tip == first.situation.reconciled.tip
