@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from ctxproxy.core import markers, pairing
 from ctxproxy.core.language import Language
 from ctxproxy.core.messages import SYSTEM_ROLES, Message, make
-from ctxproxy.core.transcript import Fold, Span, Transcript, protected
+from ctxproxy.core.transcript import Fold, Span, Transcript, opening, protected
 
 
 class Folder:
@@ -19,7 +19,7 @@ class Folder:
         self.entries = transcript.entries
         self.transcript = transcript
         self.kept = protected(transcript)
-        self.user_first = bool(self.entries) and self.entries[0].message.role == "user"
+        self.user_first = opening(self.entries) == "user"
         self.alternates = pairing.alternates(entry.message for entry in transcript.entries)
         self.answer = pairing.acknowledgement(language)
         self.question = make({"role": "user", "content": markers.acknowledgement(language)})

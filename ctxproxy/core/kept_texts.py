@@ -14,12 +14,12 @@ from ctxproxy.core.extractive import CountText
 from ctxproxy.core.frames import WORDINGS, Background, acknowledgement, frame_text, is_frame, item, language_of_frame, parse, said
 from ctxproxy.core.language import Language
 from ctxproxy.core.messages import Message, Tip, text_of, with_fields
-from ctxproxy.core.pins import opens_with_user, pins_tokens, with_pins
+from ctxproxy.core.pins import pins_tokens, with_pins
 from ctxproxy.core.pipeline import Outcome
 from ctxproxy.core.policy import Policy
 from ctxproxy.core.stages.base import Context
 from ctxproxy.core.standing_rules import Rule, standing
-from ctxproxy.core.transcript import CountMessage, Entry, Transcript
+from ctxproxy.core.transcript import CountMessage, Entry, Transcript, opening
 from ctxproxy.core.utterances import edges
 
 STAGE = "rules"
@@ -236,6 +236,6 @@ def _rewritten(entry: Entry, rules: Sequence[str], count: CountMessage) -> Entry
 def _frame(missing: Sequence[Stated], entries: Sequence[Entry], count: CountMessage, language: Language) -> list[Entry]:
     """A frame of its own for rules, with an acknowledgement where a user message follows."""
     messages = [said("user", frame_text(Background("", rules=tuple(one.rule.text for one in missing)), language))]
-    if opens_with_user(entries):
+    if opening(entries) == "user":
         messages.append(acknowledgement(language))
     return [Entry(m, count(m), origin="inserted", stage=STAGE, reason="rules in force that no other entry holds") for m in messages]

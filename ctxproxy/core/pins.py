@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from ctxproxy.core.frames import Background, acknowledgement, frame_text, parse, said
 from ctxproxy.core.language import Language
-from ctxproxy.core.messages import SYSTEM_ROLES, Message, text_of
-from ctxproxy.core.transcript import CountMessage, Entry, Transcript
+from ctxproxy.core.messages import Message, text_of
+from ctxproxy.core.transcript import CountMessage, Entry, Transcript, opening
 
 STAGE = "pins"
 """What inserted entries name as their stage."""
@@ -19,14 +19,9 @@ def with_pins(transcript: Transcript, pins: Sequence[str], count: CountMessage, 
     missing = missing_pins([entry.message for entry in transcript.entries], pins) if pins else ()
     if not missing:
         return transcript
-    messages = _frame(missing, language)[: 1 + opens_with_user(transcript.entries)]
+    messages = _frame(missing, language)[: 1 + (opening(transcript.entries) == "user")]
     frame = (Entry(m, count(m), origin="inserted", stage=STAGE, reason="pinned texts that no other entry holds") for m in messages)
     return replace(transcript, entries=(*frame, *transcript.entries))
-
-
-def opens_with_user(entries: Sequence[Entry]) -> bool:
-    """Whether the first entry that is no system message is the user's: a frame at the head needs an answer then."""
-    return next((e.message.role for e in entries if e.message.role not in SYSTEM_ROLES), "") == "user"
 
 
 def missing_pins(messages: Sequence[Message], pins: Sequence[str]) -> tuple[str, ...]:

@@ -26,7 +26,7 @@ from ctxproxy.core.recall_titles import TAKEN_OUT, without_recalled
 from ctxproxy.core.records import Checkpoint
 from ctxproxy.core.situation import Situation, base_transcript, context_of, gone_tips
 from ctxproxy.core.stages.base import REGISTRY, Context, Stage
-from ctxproxy.core.transcript import Transcript, protected
+from ctxproxy.core.transcript import Transcript, opening, protected
 
 LAST_RESORTS = frozenset({"drop_oldest", "shrink_newest"})
 """Stages that run only while the prompt is over its budget: what they take out, nothing stands for."""
@@ -153,8 +153,7 @@ def _as_is(s: Situation, base: Transcript, current: Transcript) -> Plan:
 
 def array(s: Situation, transcript: Transcript, *, changed: bool) -> tuple[Message, ...]:
     """The messages to send: the leading ones, the preload, then the transcript's, valid for the strictest upstream where they were changed."""
-    opened_by_us = transcript.entries[:1] and transcript.entries[0].message.role == "assistant"
-    preload = s.preload[:1] if opened_by_us else s.preload  # an answer follows it already
+    preload = s.preload[:1] if opening(transcript.entries) == "assistant" else s.preload  # an answer follows it already
     messages = (*s.leading, *preload, *(entry.message for entry in transcript.entries))
     return tuple(repair(messages)) if changed else messages
 

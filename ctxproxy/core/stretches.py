@@ -14,7 +14,7 @@ from ctxproxy.core import frames
 from ctxproxy.core.language import Language
 from ctxproxy.core.messages import SYSTEM_ROLES, Message, Tip, tool_calls
 from ctxproxy.core.records import Summary
-from ctxproxy.core.transcript import CountMessage, Entry, Span, Transcript, protected
+from ctxproxy.core.transcript import CountMessage, Entry, Span, Transcript, opening, protected
 
 READ_AGAIN_BYTES = 2_000_000
 """About half a second of sentence scoring on one core."""
@@ -123,7 +123,7 @@ def bridged(transcript: Transcript, span: Span, language: Language, count: Count
         return short if sum(map(count, short)) < room else ()
     if before == after and before in ("user", "assistant"):
         return (frames.gap("assistant" if before == "user" else "user", language),)
-    opened_by_user = not before and transcript.entries[span.start].message.role == "user"
+    opened_by_user = not before and opening(transcript.entries) == "user"
     return (frames.gap("user", language),) if opened_by_user and after == "assistant" else ()
 
 

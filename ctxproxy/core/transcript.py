@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, NamedTuple, TypeAlias
 
-from ctxproxy.core.messages import Message, Tip, tool_calls
+from ctxproxy.core.messages import SYSTEM_ROLES, Message, Tip, tool_calls
 from ctxproxy.core.records import LeftOut
 from ctxproxy.errors import InvalidEdit
 
@@ -150,6 +150,13 @@ def _newest(transcript: Transcript) -> Span:
     return Span(start, len(transcript.entries))
 
 
+def opening(entries: Iterable[Entry]) -> str:
+    """The role of the first entry that is no system message, "" if there is none: where earlier edits took out what stood before it, a system
+    message may come first, and the conversation still begins behind it.
+    """
+    return next((role for entry in entries if (role := entry.message.role) not in SYSTEM_ROLES), "")
+
+
 def protected(transcript: Transcript) -> frozenset[int]:
     """The indexes that no stage may drop: pinned entries, the last user message, the newest group."""
     pinned = {i for i, entry in enumerate(transcript.entries) if entry.pinned}
@@ -235,8 +242,8 @@ def violations(messages: Sequence[Message]) -> list[str]:
     open_ids: list[str] = []
     front = True
     for at, message in enumerate(messages):
-        front = front and message.role in SYSTEM
-        if message.role in SYSTEM and not front:
+        front = front and message.role in SYSTEM_ROLES
+        if message.role in SYSTEM_ROLES and not front:
             found.append(f"messages[{at}] is a {message.role} message behind the front")
         if message.role == "tool":
             call_id = str(message.fields.get("tool_call_id"))
@@ -251,6 +258,3 @@ def violations(messages: Sequence[Message]) -> list[str]:
     if open_ids:
         found.append(f"no answers to {', '.join(open_ids)}")
     return found
-
-
-SYSTEM = ("system", "developer")

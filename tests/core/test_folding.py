@@ -49,6 +49,7 @@ def test_a_turn_before_the_first_user_message_is_all_body() -> None:
         ([user("q"), *PAIR, assistant("a"), user("r")], (3, 4), [], "a result parts them"),
         ([assistant("a"), user("q"), assistant("b"), user("r")], (1, 2), [("user", NOTE)], "two assistants would meet"),
         ([user("q"), assistant("a"), user("r")], (0, 1), [("user", NOTE)], "an assistant would come first"),
+        ([SYSTEM, user("q"), assistant("a"), user("r")], (1, 2), [("user", NOTE)], "an assistant would come first behind a system message"),
         ([assistant("a"), user("q"), assistant("b")], (0, 2), [], "the client's list began with the assistant"),
         ([user("q"), assistant("a")], (1, 2), [], "nothing follows"),
     ],

@@ -9,7 +9,7 @@ import pytest
 from ctxproxy.core.carryover import Digest
 from ctxproxy.core.frames import MEMORY, is_filler, is_frame
 from ctxproxy.core.memory_points import HEADINGS
-from ctxproxy.core.messages import text_of
+from ctxproxy.core.messages import Message, make, text_of
 from ctxproxy.core.plan import observed, plan
 from ctxproxy.core.points import MemoryPoint, Point
 from ctxproxy.core.policy import Policy
@@ -109,10 +109,12 @@ def test_the_block_stands_behind_the_system_messages_and_no_stage_touches_it() -
     assert plan(with_block()).changed
 
 
-def test_where_an_answer_stands_first_the_block_needs_none_of_its_own() -> None:
+@pytest.mark.parametrize("before", [[], [make({"role": "system", "content": "note"})]], ids=["alone", "behind a system message"])
+def test_where_an_answer_stands_first_the_block_needs_none_of_its_own(before: list[Message]) -> None:
     s = with_block()
-    begun = Chain(Policy()).situation([assistant("Hello, what can I do?"), user("This.")], 4000)
-    assert [m.role for m in plan(replace(begun, preload=s.preload)).messages] == ["user", "assistant", "user"]
+    begun = Chain(Policy()).situation([*before, assistant("Hello, what can I do?"), user("This.")], 4000)
+    sent = plan(replace(begun, preload=s.preload)).messages
+    assert [m.role for m in sent if m.role != "system"] == ["user", "assistant", "user"]
 
 
 def test_what_is_only_watched_goes_out_without_it() -> None:

@@ -25,6 +25,7 @@ LISTS = [
     ([H1, NOTE, H2, A2, H3], (0, 1), (1,), ["H1", "note", "H2", "A2", "H3"], "no system message comes to stand first"),
     ([H1, NOTE, A1, H2, A2, H3], (0, 2), (), ["H1", "note", "A1", "H2", "A2", "H3"], "neither one that could go too"),
     ([A1, H2, A2, H3], (0, 2), (), ["A2", "H3"], "a list that began with an assistant message may"),
+    ([NOTE, H1, A1, H2], (1, 2), (), ["note", "H1", "A1", "H2"], "an assistant message does not come first behind a system message"),
     ([H1, A1, H2], (2, 2), (), ["H1", "A1", "H2"], "an empty span"),
     ([H1, A1, H2], (2, 3), (), ["H1", "A1", "H2"], "nothing in it may go"),
 ]

@@ -183,6 +183,12 @@ def test_whatever_stands_beside_it_a_further_span_breaks_no_rule(case: str, late
     assert after[0].role == "user"
 
 
+def test_a_conversation_that_begins_behind_a_system_message_begins_with_the_user_still() -> None:
+    t = transcript([make({"role": "system", "content": "note"}), user("u"), assistant("a"), user("end")])
+    for span, roles in {Span(0, 2): ["user"], Span(1, 2): ["user"], Span(0, 3): []}.items():
+        assert [message.role for message in bridged(t, span, "en", count, 0, later=False)] == roles
+
+
 def test_the_last_group_of_a_later_span_stays_in_short_if_that_is_less() -> None:
     t = transcript(SIDES["user|assistant"])
     by = bridged(t, Span(1, 3), "en", count, 10_000, later=True)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 
 from ctxproxy.core.messages import Message, make, text_of
 from ctxproxy.core.records import LeftOut
-from ctxproxy.core.transcript import Edit, Entry, Fold, Replace, Span, Transcript, apply, joined, protected, untouchable, violations
+from ctxproxy.core.transcript import Edit, Entry, Fold, Replace, Span, Transcript, apply, joined, opening, protected, untouchable, violations
 from ctxproxy.errors import InvalidEdit
 from tests.core.histories import assistant, call, count, histories, result, tool_call, transcript, user
 
@@ -74,6 +74,14 @@ def test_an_inserted_user_message_begins_a_turn_only_at_the_front() -> None:
 def test_the_newest_is_the_last_group_with_a_prefill_and_its_request(messages: list[Message], newest: tuple[int, int], last_user: int) -> None:
     it = transcript(messages)
     assert (it.newest, it.last_user) == (newest, last_user)
+
+
+@pytest.mark.parametrize(
+    ("messages", "role"),
+    [([], ""), ([SYSTEM], ""), ([user("q"), SYSTEM], "user"), ([SYSTEM, user("q")], "user"), ([SYSTEM, assistant("a"), user("q")], "assistant")],
+)
+def test_a_conversation_opens_with_its_first_message_that_is_no_system_message(messages: list[Message], role: str) -> None:
+    assert opening(transcript(messages).entries) == role
 
 
 def test_pins_the_last_user_message_and_the_newest_group_are_protected() -> None:

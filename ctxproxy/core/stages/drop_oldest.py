@@ -39,8 +39,8 @@ class DropOldest(Stage, frozen=True, forbid_unknown_fields=True):
             yield folder.fold(group)
 
     def _keeps_goal(self, transcript: Transcript, folder: Folder, context: Context) -> bool:
-        goal = transcript.entries[0] if folder.user_first else None
-        if goal is None or goal.message.directives.drop_first or goal.tokens > self.goal_share * context.limit:
+        goal = next(iter(transcript.entries), None)
+        if goal is None or goal.message.role != "user" or goal.message.directives.drop_first or goal.tokens > self.goal_share * context.limit:
             return False
         return goal.tokens + sum(transcript.entries[at].tokens for at in folder.kept) <= context.limit
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ctxproxy.core.markers import acknowledgement
-from ctxproxy.core.messages import Directives, Message
+from ctxproxy.core.messages import Directives, Message, make
 from ctxproxy.core.pairing import alternates
 from ctxproxy.core.stages.base import Context
 from ctxproxy.core.stages.drop_oldest import DropOldest
@@ -14,6 +14,7 @@ from tests.core.stages.tables import rewrite, texts
 
 STAGE = DropOldest()
 NOTE = acknowledgement("en")[:2]
+SYSTEM = make({"role": "system", "content": "note " + FILLER})
 
 LEAVES_ALONE = [
     ([user("now")], context(), (), "only the last user message"),
@@ -40,6 +41,7 @@ REWRITES = [
     (talk(5), context(0, 70), ["la"], "the goal goes when it does not fit beside the question"),
     (talk(5), context(200, 220), ["q4", "a4", "la"], "a goal over its share goes with its turn"),
     ([assistant("hi " + FILLER * 9), *talk(2)], context(), ["la"], "a greeting goes, the user comes first"),
+    ([SYSTEM, *talk(2)], context(), ["la"], "a system message that has come to stand first is no goal"),
 ]
 
 
