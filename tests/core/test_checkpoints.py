@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from ctxproxy.core.checkpoints import LEFT_TIPS, RESCUE, anchored, freeze, is_rescue, is_void, replay, resume, variant_of
+from ctxproxy.core.checkpoints import LEFT_TIPS, RESCUE, anchored, freeze, holds_only, is_rescue, is_void, replay, resume, variant_of
 from ctxproxy.core.messages import Directives
 from ctxproxy.core.pipeline import run
 from ctxproxy.core.policy import Policy
@@ -177,3 +177,8 @@ def test_reasons_come_back_with_the_decision() -> None:
     frozen = freeze(done, TIPS[-1], "v", 5.0, wants="", actions=())
     assert replay(frozen, BASE, count) == done
     assert (done.left[0].reason, done.entries[1].reason) == ("too old", "long")
+
+
+def test_a_decision_may_be_that_one_thing_was_done_and_nothing_else() -> None:
+    done = [((), False), ((("a", 1),), True), ((("a", 1), ("a", 2)), True), ((("a", 1), ("b", 1)), False)]
+    assert [(actions, holds_only(replace(checkpoint(4), actions=actions), "a")) for actions, _ in done] == done

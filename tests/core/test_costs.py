@@ -15,6 +15,7 @@ from ctxproxy.core.messages import ROOT, Message, chain, identity, make
 from ctxproxy.core.pipeline import Outcome
 from ctxproxy.core.plan import plan
 from ctxproxy.core.policy import Policy
+from ctxproxy.core.recall_titles import STAGE, TAKEN_OUT
 from ctxproxy.core.records import Checkpoint
 from ctxproxy.core.sessions import Reconciled, join_full
 from ctxproxy.core.situation import Situation
@@ -173,6 +174,7 @@ def test_a_request_that_is_sent_again_is_never_cold() -> None:
 EDITED = Checkpoint("", "", (), 0.0, actions=(("summarize", 1),))
 SHORT = replace(EDITED, actions=(("compact_messages", 1), ("compact_tool_results", 2)))
 UNKNOWN = replace(EDITED, actions=(("a stage of another version", 1),))
+RECALLED = replace(EDITED, actions=((TAKEN_OUT, 1), (STAGE, 2)))
 
 
 @pytest.mark.parametrize(
@@ -183,6 +185,9 @@ UNKNOWN = replace(EDITED, actions=(("a stage of another version", 1),))
         (EDITED, 800, 675),
         (UNKNOWN, 800, 675),
         (SHORT, 950, 750),
+        (RECALLED, 800, 800),  # what was found again shortens nothing
+        (replace(EDITED, actions=(*RECALLED.actions, *EDITED.actions)), 800, 675),
+        (replace(SHORT, actions=(*SHORT.actions, *RECALLED.actions)), 950, 750),
     ],
 )
 def test_an_edited_prompt_is_compacted_sooner_when_nothing_is_cached(checkpoint: Checkpoint | None, warm_at: int, cold_at: int) -> None:
@@ -196,6 +201,8 @@ def test_below_the_trigger_a_cold_cache_is_no_reason_to_lose_something_for_good(
         assert worth_it(case, before, replace(SHORTENED, transcript=compacted(before, 0, 600)))
         assert worth_it(case, before, replace(SUMMARIZED, transcript=compacted(before, 0, 600))) is (before is above)
     assert not worth_it(case, below, replace(SHORTENED, transcript=compacted(below, 0, 660)))
+    beside = Outcome(compacted(below, 0, 600), (*RECALLED.actions, *SHORTENED.actions))
+    assert worth_it(case, below, beside), "taking out what was recalled loses nothing"
 
 
 # ---------------------------------------------------------------- what becomes of it in a plan

@@ -7,7 +7,7 @@ import pytest
 import ctxproxy.core.stages  # noqa: F401  it fills the registry
 from ctxproxy.core.plan import LAST_RESORTS
 from ctxproxy.core.policy import Policy
-from ctxproxy.core.presets import PRESETS, REVERSIBLE, acts_when_short, in_order, is_patient, stages_of
+from ctxproxy.core.presets import PRESETS, REVERSIBLE, acts_when_short, in_order, is_patient, retrieves, stages_of
 from ctxproxy.core.stages.base import REGISTRY
 from ctxproxy.core.stages.compact_tool_results import CompactToolResults
 from ctxproxy.core.stages.drop_oldest import DropOldest
@@ -44,6 +44,10 @@ def test_lossy_stages_wait_under_the_default_preset_alone_and_a_pipeline_runs_in
 def test_the_default_presets_results_keep_what_says_most_and_never_become_mere_markers() -> None:
     kept = {name: next(s for s in stages_of(Policy(preset=name)) if isinstance(s, CompactToolResults)) for name in ("adaptive", "lossless")}
     assert {name: (stage.gist_share, stage.markers) for name, stage in kept.items()} == {"adaptive": (0.5, False), "lossless": (0.5, True)}
+
+
+def test_what_was_taken_out_is_looked_up_again_where_nothing_says_otherwise() -> None:
+    assert [name for name in PRESETS if retrieves(Policy(preset=name))] == ["adaptive", "hybrid", "layered", "lossless"]  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("spec", [{"stage": "no such"}, {"stage": "drop_oldest", "goal_share": 2}, {}])

@@ -118,7 +118,7 @@ def test_they_are_sent_again_byte_for_byte_at_the_next_requests_of_the_chain() -
     chain = Chain(DROPPING, late=99)
     first = ask(chain, HISTORY, 400)
     assert FACT in said_there(first)
-    history = [*HISTORY, assistant("It is 7731."), user("Thanks.")]
+    history = [*HISTORY, assistant("It is 7731."), user("Good, then let us speak about cheese, bread, salt and butter.")]
     second = ask(chain, history, 400)
     assert second.sent[: len(first.sent)] == first.sent
     assert recalled_in(second) == recalled_in(first)
@@ -172,7 +172,7 @@ def test_what_was_recalled_goes_on_while_the_rest_of_the_history_goes_out_as_it_
     assert after.sent[: len(made.messages)] == [message.raw for message in made.messages]
 
 
-def test_also_behind_a_pin() -> None:
+def test_so_it_does_behind_a_pin() -> None:
     chain = Chain(Policy(), pins=["The door is red."])
     chain.ask(talk(2), 10_000)
     s = chain.situation([*talk(2), assistant("Yes."), user("Good.")], 10_000)
@@ -219,7 +219,7 @@ def test_so_it_does_where_the_summary_is_there_and_no_decision_could_be_made_wit
     assert made.recalled.actions == (*first.plan.actions, (STAGE, 1))
 
 
-def test_is_recalled_is_told_of_the_entries_that_were_added_alone() -> None:
+def test_only_the_entries_that_were_added_are_known_as_recalled() -> None:
     s = Chain(DROPPING).situation(HISTORY, 400)
     made = with_recalled(s, plan(s), FOUND, "en")
     assert [is_recalled(entry) for entry in made.transcript.entries[-3:]] == [True, True, False]

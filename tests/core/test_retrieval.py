@@ -377,7 +377,7 @@ def test_a_pending_result_gets_nothing() -> None:
 @st.composite
 def asked_again(draw: st.DrawFn) -> Situation:
     """A request whose prompt has less room than its history, and whose question speaks of something that was said."""
-    history = draw(pinned_histories())
+    history = [message for message in draw(pinned_histories()) if message.role != "system"]
     spoken = [line[:80] for message in history if message.role in ("user", "tool") for line in text_of(message).splitlines() if line.strip()]
     history += [assistant("Yes."), user(f"What of {draw(st.sampled_from(spoken or ['it']))}?")]
     policy = draw(st.sampled_from([DROPPING, Policy(keep_recent_turns=0), Policy(preset="layered"), Policy(preset="hybrid")]))
@@ -385,12 +385,12 @@ def asked_again(draw: st.DrawFn) -> Situation:
     return Chain(policy, draw(leadings)).situation(history, limit)
 
 
-@settings(max_examples=50)
+@settings(max_examples=25)
 @given(asked_again(), st.sampled_from([BOUNDS, Bounds(1, 60, 0.0), Bounds(50, 100_000, 0.0)]))
 def test_whatever_comes_back_the_prompt_is_valid_fits_and_ends_as_it_was_asked(s: Situation, bounds: Bounds) -> None:
     before = plan(s)
-    made = recalling(s, bounds)
-    assert made == recalling(s, bounds), "deterministic"
+    made, again = (recalling(s, bounds, lambda _: before) for _ in range(2))
+    assert made == again, "deterministic"
     if made.recalled is None:
         assert made == before
         return
@@ -399,5 +399,5 @@ def test_whatever_comes_back_the_prompt_is_valid_fits_and_ends_as_it_was_asked(s
     assert made.fits
     assert made.tokens_sent == made.budget.fixed + made.transcript.tokens
     assert alternates(made.messages) or not alternates(before.messages)
-    again = plan(replace(s, checkpoints=[*s.checkpoints, made.recalled]))
-    assert [message.raw for message in again.messages] == [message.raw for message in made.messages], "replayed byte for byte"
+    next_time = plan(replace(s, checkpoints=[made.recalled]))
+    assert [message.raw for message in next_time.messages] == [message.raw for message in made.messages], "replayed byte for byte"

@@ -10,12 +10,14 @@ from ctxproxy.core.effects import AppendMessages, CountUse, Effect, MoveTip, Ope
 from ctxproxy.core.messages import ROOT, Message, identity, make, next_tip
 from ctxproxy.core.plan import Plan, plan
 from ctxproxy.core.policy import Policy
+from ctxproxy.core.recall_titles import STAGE
 from ctxproxy.core.records import Session, SessionKey, Spent
 from ctxproxy.core.sessions import frame_of, join_thin
 from ctxproxy.core.settle import Ending, settle
 from ctxproxy.core.situation import Situation
 from tests.core.chains import Chain
 from tests.core.histories import assistant, count, long_turn, user
+from tests.core.recalling import DROPPING, ask, long_ago, recalling
 
 KEY = SessionKey("ab" * 16, "talk")
 SYSTEM = make({"role": "system", "content": "be short"})
@@ -121,3 +123,25 @@ def test_a_thin_request_moves_only_a_conversation_that_still_stands_where_it_beg
     made = settled(s, ending(assistant("more"), session=session))
     assert [row.raw for row in made[AppendMessages].messages] == [user("next").raw, assistant("more").raw]
     assert made[MoveTip] == MoveTip(KEY, whole.reconciled.tip, made[AppendMessages].messages[-1].tip, required=True)
+
+
+def test_what_was_recalled_is_kept_at_the_requests_own_tip_and_the_decision_without_it_earlier() -> None:
+    s = Chain(DROPPING).situation(long_ago("The gym opens at nine.", question="When does the gym open?"), 400)
+    planned = recalling(s)
+    assert planned.checkpoint is not None
+    assert planned.recalled is not None
+    kept = [effect.checkpoint for effect in settle(s, planned, ending(ANSWER)) if isinstance(effect, PutCheckpoint)]
+    assert kept == [anchored(planned.checkpoint, s.reconciled.tips), planned.recalled]
+    assert (kept[0].tip == s.reconciled.tip, kept[1].tip == s.reconciled.tip) == (False, True)
+    assert not any(entry.stage == STAGE for entry in kept[0].entries)
+    assert PutCheckpoint not in settled(s, ending(), planned), "a refused request keeps neither"
+
+
+def test_what_was_recalled_is_kept_where_nothing_else_was_decided() -> None:
+    chain, history = Chain(DROPPING), long_ago("The gym opens at nine.", question="When does the gym open?")
+    ask(chain, history, 600)
+    s = chain.situation([*history, assistant("At nine."), user("And does the gym open earlier on Sunday?")], 600)
+    planned = recalling(s)
+    assert planned.checkpoint is None
+    kept = [effect.checkpoint for effect in settle(s, planned, ending(ANSWER)) if isinstance(effect, PutCheckpoint)]
+    assert kept == [planned.recalled]
