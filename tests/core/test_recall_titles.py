@@ -21,7 +21,7 @@ def test_what_was_recalled_is_known_by_its_stage_and_by_being_ours() -> None:
 
 
 def test_without_it_the_rest_stands_as_it_was() -> None:
-    whole = replace(transcript(talk(2)), left=(LeftOut("drop_oldest", ("aa",), "why"),))
+    whole = replace(transcript(talk(2)), left=(LeftOut(("aa",), "drop_oldest", "why"),))
     wider = replace(whole, entries=(*whole.entries[:2], RECALLED, *whole.entries[2:-1], RECALLED, whole.entries[-1]))
     assert without_recalled(wider) == whole
     assert without_recalled(whole) is whole
