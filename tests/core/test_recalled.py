@@ -172,6 +172,18 @@ def test_what_was_recalled_goes_on_while_the_rest_of_the_history_goes_out_as_it_
     assert after.sent[: len(made.messages)] == [message.raw for message in made.messages]
 
 
+def test_they_stay_over_the_trigger_while_nothing_else_would_change() -> None:
+    chain, history = Chain(Policy(), late=99), talk(40)
+    limit = sum(map(count, history)) * 10 // 8
+    s = chain.situation(history, limit)
+    made = with_recalled(s, plan(s), FOUND, "en")
+    assert made.recalled is not None
+    chain.checkpoints[made.recalled.tip, made.recalled.variant] = made.recalled
+    after = chain.ask([*history, assistant("Yes."), user("Good.")], limit)
+    assert after.plan.budget.trigger < after.plan.transcript.tokens < after.plan.budget.summarize
+    assert after.sent[: len(made.messages)] == [message.raw for message in made.messages]
+
+
 def test_so_it_does_behind_a_pin() -> None:
     chain = Chain(Policy(), pins=["The door is red."])
     chain.ask(talk(2), 10_000)

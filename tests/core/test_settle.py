@@ -138,9 +138,11 @@ def test_what_was_recalled_is_kept_at_the_requests_own_tip_and_the_decision_with
 
 
 def test_what_was_recalled_is_kept_where_nothing_else_was_decided() -> None:
-    chain, history = Chain(DROPPING), long_ago("The gym opens at nine.", question="When does the gym open?", turns=40)
+    others = (f"Number {n} is a good one." for n in range(9))
+    history = long_ago("The gym opens at nine.", *others, "My sister Petra paints houses.", question="When does the gym open?", turns=40)
+    chain = Chain(DROPPING)
     ask(chain, history, 1500)
-    s = chain.situation([*history, assistant("At nine."), user("And does the gym open earlier on Sunday?")], 1500)
+    s = chain.situation([*history, assistant("At nine."), user("Does my sister Petra paint houses?")], 1500)
     planned = recalling(s)
     assert planned.checkpoint is None
     kept = [effect.checkpoint for effect in settle(s, planned, ending(ANSWER)) if isinstance(effect, PutCheckpoint)]
