@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from heapq import nsmallest
 from typing import NamedTuple, TypeVar
 
 from ctxproxy.core.chunks import Chunk, chunks_of
@@ -106,8 +107,9 @@ def choose(s: Situation, transcript: Transcript, query: Query, postings: Posting
     own = {(at[tip], part): score for (tip, part), score in scores(postings, query.terms).items() if tip in at and part >= 0}
     near = with_what_was_before(own)
     shown = "\n".join(text_of(entry.message) for entry in transcript.entries if entry.origin != "original")
-    ranked = sorted((place for place in near if place[0] < len(at) and s.reconciled.tips[place[0]] in lost), key=lambda place: (-near[place], place))
-    found = [(chunk, near[place]) for place in ranked[:RANKED_MOST] if (chunk := _chunk(s, place)) and chunk.text not in shown]
+    old = (place for place in near if place[0] < len(at) and s.reconciled.tips[place[0]] in lost)
+    ranked = nsmallest(RANKED_MOST, old, key=lambda place: (-near[place], place))
+    found = [(chunk, near[place]) for place in ranked if (chunk := _chunk(s, place)) and chunk.text not in shown]
     room = min(bounds.max_tokens, s.budget.limit - transcript.tokens - FRAME_TOKENS)
     best = found[0][1] / (most(postings, query.terms) or 1.0) if found else 0.0
     if not found or best < bounds.min_score:

@@ -23,3 +23,5 @@ CREATE VIRTUAL TABLE memory_postings USING fts5vocab (memory_terms, 'instance');
 CREATE TRIGGER memory_chunks_gone AFTER DELETE ON memory_chunks BEGIN
     DELETE FROM memory_terms WHERE rowid = old.chunk_id;
 END;
+
+CREATE INDEX memory_chunks_by_length ON memory_chunks (session_id, length);
