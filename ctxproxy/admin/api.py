@@ -17,7 +17,8 @@ from ctxproxy.core import inspect, spending
 from ctxproxy.core.effects import AppendMessages, Choose, DropPin, Forget, MoveTip, OpenSession
 from ctxproxy.core.fates import fates
 from ctxproxy.core.messages import Tip, text_of
-from ctxproxy.core.plan import Plan, plan
+from ctxproxy.core.plan import plan
+from ctxproxy.core.planned import Plan
 from ctxproxy.core.records import Session, SessionKey
 from ctxproxy.core.situation import Situation
 from ctxproxy.core.stages.base import MARKER_DIGITS

@@ -12,7 +12,7 @@ from ctxproxy.core.fates import fates
 from ctxproxy.core.language import Language
 from ctxproxy.core.memory_points import told
 from ctxproxy.core.messages import Message, text_of, tool_calls
-from ctxproxy.core.plan import Plan, as_decided
+from ctxproxy.core.planned import Plan, as_decided
 from ctxproxy.core.points import MemoryPoint
 from ctxproxy.core.records import Pin, WindowBelief
 from ctxproxy.core.situation import Situation, base_transcript

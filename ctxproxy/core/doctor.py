@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ctxproxy.core.fates import Fate, fates
 from ctxproxy.core.forgetting import CLEARED, RESTORED, STAGE
 from ctxproxy.core.messages import ROOT
-from ctxproxy.core.plan import Plan
+from ctxproxy.core.planned import Plan
 from ctxproxy.core.records import Session, StoredMessage
 from ctxproxy.core.situation import Situation
 

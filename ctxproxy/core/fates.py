@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple, TypeAlias
 from ctxproxy.core.checkpoints import summarizes
 from ctxproxy.core.frames import is_filler, is_frame
 from ctxproxy.core.messages import Tip
-from ctxproxy.core.plan import Plan
+from ctxproxy.core.planned import Plan
 from ctxproxy.core.situation import Situation, recent_turns
 from ctxproxy.core.stages.base import REGISTRY
 from ctxproxy.core.transcript import Entry, Transcript

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from ctxproxy.core.fates import Fate, fates, whys
 from ctxproxy.core.messages import Message
-from ctxproxy.core.plan import Plan
+from ctxproxy.core.planned import Plan
 from ctxproxy.core.situation import Situation
 from ctxproxy.core.stages.base import marker_of
 from ctxproxy.core.transcript import Entry

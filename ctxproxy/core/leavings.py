@@ -12,7 +12,7 @@ from ctxproxy.core.forgetting import STAGE as FORGET
 from ctxproxy.core.frames import without_frames
 from ctxproxy.core.language import language_of
 from ctxproxy.core.messages import Message, Tip
-from ctxproxy.core.plan import Plan
+from ctxproxy.core.planned import Plan
 from ctxproxy.core.records import Checkpoint, Summary
 from ctxproxy.core.situation import Situation, gone_tips
 

@@ -7,18 +7,18 @@ when those gain too little or the prompt is nearly full, the lossy ones. The res
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from ctxproxy.core.budget import Budget, unhurried
+from ctxproxy.core.budget import unhurried
 from ctxproxy.core.checkpoints import BY_HAND, freeze, holds_only, is_expansion, is_rescue, replay, resume
 from ctxproxy.core.costs import trigger, worth_it
 from ctxproxy.core.kept_texts import narrowed, rules_room, with_kept
 from ctxproxy.core.language import language_of
-from ctxproxy.core.messages import Message, Tip
-from ctxproxy.core.pairing import repair
+from ctxproxy.core.messages import Tip
 from ctxproxy.core.pins import STAGE as PINS
 from ctxproxy.core.pins import missing_pins, pins_tokens, with_pins
 from ctxproxy.core.pipeline import Outcome, is_due, run
+from ctxproxy.core.planned import Plan, array, as_decided, size_of
 from ctxproxy.core.preloads import lighter
 from ctxproxy.core.presets import in_order, is_patient, stages_of
 from ctxproxy.core.recall_titles import STAGE as RECALLED
@@ -26,45 +26,10 @@ from ctxproxy.core.recall_titles import TAKEN_OUT, without_recalled
 from ctxproxy.core.records import Checkpoint
 from ctxproxy.core.situation import Situation, base_transcript, context_of, gone_tips
 from ctxproxy.core.stages.base import REGISTRY, Context, Stage
-from ctxproxy.core.transcript import Transcript, opening, protected
+from ctxproxy.core.transcript import Transcript, protected
 
 LAST_RESORTS = frozenset({"drop_oldest", "shrink_newest"})
 """Stages that run only while the prompt is over its budget: what they take out, nothing stands for."""
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What is sent for a request, and why."""
-
-    transcript: Transcript
-    messages: tuple[Message, ...]
-    """The array to send, leading system messages first."""
-    changed: bool
-    """False: the client's own bytes go out (for a thin client: its stored history and its messages, each unedited)."""
-    tokens_in: int
-    """Logical size of the prompt: fixed parts and the whole history."""
-    tokens_sent: int
-    budget: Budget
-    actions: tuple[tuple[str, int], ...] = ()
-    saved: tuple[tuple[str, int], ...] = ()
-    """Tokens that each of them saved, but for marks at the front."""
-    failed: tuple[str, ...] = ()
-    """Stages that failed and were left out."""
-    checkpoint: Checkpoint | None = None
-    """A new decision to keep; None if nothing new was decided."""
-    recalled: Checkpoint | None = None
-    """The same with passages that were found again, to keep for this very request; None if there are none."""
-    wants: Tip = ""
-    """A summary up to this tip should stand where an extractive stand-in stands now."""
-
-    @property
-    def compacts(self) -> bool:
-        """Whether a new decision shortens the prompt; putting pins at its head does not."""
-        return self.checkpoint is not None and any(name != PINS for name, _ in self.actions)
-
-    @property
-    def fits(self) -> bool:
-        return self.transcript.tokens <= self.budget.limit
 
 
 def plan(s: Situation) -> Plan:
@@ -148,18 +113,7 @@ def _over_turns(s: Situation, transcript: Transcript, stages: Sequence[Stage]) -
 
 def _as_is(s: Situation, base: Transcript, current: Transcript) -> Plan:
     changed = current is not base or bool(s.preload) or not gone_tips(s).isdisjoint(s.reconciled.tips)
-    return Plan(current, array(s, current, changed=changed), changed, _size(s, base.tokens), _size(s, current.tokens), s.budget)
-
-
-def array(s: Situation, transcript: Transcript, *, changed: bool) -> tuple[Message, ...]:
-    """The messages to send: the leading ones, the preload, then the transcript's, valid for the strictest upstream where they were changed."""
-    preload = s.preload[:1] if opening(transcript.entries) == "assistant" else s.preload  # an answer follows it already
-    messages = (*s.leading, *preload, *(entry.message for entry in transcript.entries))
-    return tuple(repair(messages)) if changed else messages
-
-
-def _size(s: Situation, history_tokens: int) -> int:
-    return s.budget.fixed + history_tokens
+    return Plan(current, array(s, current, changed=changed), changed, size_of(s, base.tokens), size_of(s, current.tokens), s.budget)
 
 
 def _compacted(s: Situation, current: Transcript) -> Outcome:
@@ -266,8 +220,8 @@ def decided(s: Situation, base: Transcript, outcome: Outcome, marks: tuple[tuple
         transcript=done,
         messages=array(s, done, changed=True),
         changed=True,
-        tokens_in=_size(s, base.tokens),
-        tokens_sent=_size(s, done.tokens),
+        tokens_in=size_of(s, base.tokens),
+        tokens_sent=size_of(s, done.tokens),
         budget=s.budget,
         actions=actions,
         saved=outcome.saved,
@@ -293,12 +247,6 @@ def background_tip(s: Situation, current: Plan) -> Tip:
     context = narrowed(current.transcript, _own_context(s, current.transcript), rules_room(s.policy, s.budget.limit))
     context = context if full else replace(context, target=context.limit)
     return next((tip for stage in stages if (tip := stage.cut_tip(current.transcript, context))), "")
-
-
-def as_decided(s: Situation, base: Transcript) -> Transcript:
-    """The history as the newest decision about it has it, before anything is done about its size."""
-    checkpoint = resume(s.reconciled.tips, s.checkpoints, s.variant, s.summaries, gone_tips(s))
-    return replay(checkpoint, base, s.count) if checkpoint else base
 
 
 def compacted_now(s: Situation) -> Plan:

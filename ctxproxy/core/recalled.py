@@ -13,7 +13,7 @@ from ctxproxy.core.checkpoints import freeze, resume
 from ctxproxy.core.frames import said
 from ctxproxy.core.language import Language
 from ctxproxy.core.pairing import acknowledgement, in_turn
-from ctxproxy.core.plan import Plan, array
+from ctxproxy.core.planned import Plan, array
 from ctxproxy.core.recall_titles import STAGE, TITLES, is_recalled
 from ctxproxy.core.records import Checkpoint
 from ctxproxy.core.situation import Situation, gone_tips

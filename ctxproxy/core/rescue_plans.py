@@ -11,7 +11,8 @@ from ctxproxy.core.language import language_of
 from ctxproxy.core.markers import topic_of_text
 from ctxproxy.core.pins import missing_pins, pins_tokens, with_pins
 from ctxproxy.core.pipeline import Outcome, run
-from ctxproxy.core.plan import Plan, decided, plan
+from ctxproxy.core.plan import decided, plan
+from ctxproxy.core.planned import Plan
 from ctxproxy.core.policy import Recovery
 from ctxproxy.core.rewrites import fitted
 from ctxproxy.core.situation import Situation, base_transcript, context_of

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ctxproxy.core.checkpoints import anchored
 from ctxproxy.core.effects import AppendMessages, CountUse, Effect, MoveTip, OpenSession, PutCheckpoint
 from ctxproxy.core.messages import ROOT, Message, Tip, identity, next_tip
-from ctxproxy.core.plan import Plan
+from ctxproxy.core.planned import Plan
 from ctxproxy.core.records import NOTHING_SPENT, Manner, Session, SessionKey, Spent, StoredMessage
 from ctxproxy.core.sessions import Joined, moves_tip, to_store
 from ctxproxy.core.situation import Situation

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ctxproxy.core.checkpoints import replay, resume
 from ctxproxy.core.costs import cost, seen_part, sent_before, shared_tokens
-from ctxproxy.core.plan import Plan
+from ctxproxy.core.planned import Plan
 from ctxproxy.core.records import Session, Spent
 from ctxproxy.core.reply import Usage
 from ctxproxy.core.situation import Situation, base_transcript, gone_tips

@@ -18,7 +18,7 @@ from ctxproxy.core.frames import is_filler, is_frame
 from ctxproxy.core.markers import is_marker, marker_of
 from ctxproxy.core.messages import Message, Tip, text_of
 from ctxproxy.core.phrases import Found, Phrase, said_in
-from ctxproxy.core.plan import Plan
+from ctxproxy.core.planned import Plan
 from ctxproxy.core.records import Checkpoint, Pin, Session
 from ctxproxy.core.sightings import Placed, Sightings
 from ctxproxy.core.situation import Situation, base_transcript

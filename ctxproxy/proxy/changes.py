@@ -11,7 +11,8 @@ from msgspec.structs import replace as with_keys
 from ctxproxy.core.effects import Choose, Effect, PutCheckpoint, PutPin
 from ctxproxy.core.messages import Tip
 from ctxproxy.core.phrases import Phrase
-from ctxproxy.core.plan import Plan, compacted_now
+from ctxproxy.core.plan import compacted_now
+from ctxproxy.core.planned import Plan
 from ctxproxy.core.records import Pin, Session, SessionKey, StoredMessage
 from ctxproxy.core.situation import Situation, recent_turns
 from ctxproxy.ports import Store

@@ -22,7 +22,8 @@ from ctxproxy.core.memory_points import in_force_for_user
 from ctxproxy.core.messages import leading_system
 from ctxproxy.core.phrases import Phrase, phrase_of
 from ctxproxy.core.pins import pins_tokens
-from ctxproxy.core.plan import Plan, plan
+from ctxproxy.core.plan import plan
+from ctxproxy.core.planned import Plan
 from ctxproxy.core.records import SessionKey
 from ctxproxy.core.sessions import to_store
 from ctxproxy.core.why import Why

@@ -14,7 +14,7 @@ from ctxproxy.core.event_notes import event_prompt, events_in
 from ctxproxy.core.leavings import Leavings, leavings, ready_text
 from ctxproxy.core.memory_notes import Note, is_nothing
 from ctxproxy.core.messages import Tip
-from ctxproxy.core.plan import Plan
+from ctxproxy.core.planned import Plan
 from ctxproxy.core.records import SessionKey
 from ctxproxy.core.situation import Situation
 from ctxproxy.errors import StoreUnavailable

@@ -15,7 +15,8 @@ from ctxproxy.config.schema import Settings
 from ctxproxy.core import ladder, wire
 from ctxproxy.core.budget import tightened
 from ctxproxy.core.ladder import Attempt, ClampOutput, Clear, GiveUp, Replan, ShortenLastUser, SummarizeAndTrim
-from ctxproxy.core.plan import Plan, observed, plan
+from ctxproxy.core.plan import observed, plan
+from ctxproxy.core.planned import Plan
 from ctxproxy.core.preloads import lighter
 from ctxproxy.core.rescue_plans import cleared, replanned, shortened, trimmed
 from ctxproxy.core.situation import Situation

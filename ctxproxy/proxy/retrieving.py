@@ -12,7 +12,7 @@ from functools import partial
 
 from ctxproxy.config.schema import Settings
 from ctxproxy.core.language import language_of
-from ctxproxy.core.plan import Plan
+from ctxproxy.core.planned import Plan
 from ctxproxy.core.presets import retrieves
 from ctxproxy.core.recalled import Passage, with_recalled
 from ctxproxy.core.records import SessionKey

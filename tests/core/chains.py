@@ -14,7 +14,8 @@ import ctxproxy.core.stages  # noqa: F401  it fills the registry
 from ctxproxy.core.budget import budget
 from ctxproxy.core.checkpoints import variant_of
 from ctxproxy.core.messages import ROOT, Directives, Message, Tip, chain, identity, leading_system, make, read, text_of
-from ctxproxy.core.plan import Plan, background_tip, plan
+from ctxproxy.core.plan import background_tip, plan
+from ctxproxy.core.planned import Plan
 from ctxproxy.core.policy import Policy
 from ctxproxy.core.presets import PRESETS
 from ctxproxy.core.records import Checkpoint, Summary

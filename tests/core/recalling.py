@@ -8,7 +8,8 @@ from ctxproxy.core.chunks import chunks_of
 from ctxproxy.core.effects import PutCheckpoint
 from ctxproxy.core.language import language_of
 from ctxproxy.core.messages import Message
-from ctxproxy.core.plan import Plan, plan
+from ctxproxy.core.plan import plan
+from ctxproxy.core.planned import Plan
 from ctxproxy.core.policy import Policy
 from ctxproxy.core.recalled import with_recalled
 from ctxproxy.core.records import SessionKey

@@ -10,7 +10,8 @@ import ctxproxy.core.stages
 from ctxproxy.core.fates import Fate, fates, whys
 from ctxproxy.core.frames import Background, acknowledgement, frame_text, said
 from ctxproxy.core.messages import Directives, Message, read
-from ctxproxy.core.plan import Plan, compacted_now, plan
+from ctxproxy.core.plan import compacted_now, plan
+from ctxproxy.core.planned import Plan
 from ctxproxy.core.policy import Policy
 from ctxproxy.core.records import LeftOut
 from ctxproxy.core.situation import Situation

@@ -17,7 +17,8 @@ from ctxproxy.core.fates import fates
 from ctxproxy.core.messages import Message, leading_system, read, text_of
 from ctxproxy.core.pairing import acknowledgement, alternates
 from ctxproxy.core.pins import missing_pins, pins_tokens
-from ctxproxy.core.plan import Plan, compacted_now, observed, plan
+from ctxproxy.core.plan import compacted_now, observed, plan
+from ctxproxy.core.planned import Plan
 from ctxproxy.core.policy import Recovery
 from ctxproxy.core.presets import acts_when_short
 from ctxproxy.core.rescue_plans import cleared, replanned, shortened, trimmed

@@ -6,7 +6,8 @@ import pytest
 
 from ctxproxy.core.messages import Message, text_of
 from ctxproxy.core.pairing import alternates
-from ctxproxy.core.plan import Plan, compacted_now, plan
+from ctxproxy.core.plan import compacted_now, plan
+from ctxproxy.core.planned import Plan
 from ctxproxy.core.policy import Policy
 from ctxproxy.core.recall_titles import STAGE, TAKEN_OUT, TITLES
 from ctxproxy.core.recalled import ROLES, TODAY, Passage, is_recalled, recalled_text, with_recalled

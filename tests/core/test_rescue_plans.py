@@ -7,7 +7,8 @@ from dataclasses import replace
 from ctxproxy.core.budget import tightened
 from ctxproxy.core.checkpoints import RESCUE
 from ctxproxy.core.messages import Directives, make, text_of
-from ctxproxy.core.plan import Plan, plan
+from ctxproxy.core.plan import plan
+from ctxproxy.core.planned import Plan
 from ctxproxy.core.policy import Policy, Recovery
 from ctxproxy.core.rescue_plans import cleared, replanned, shortened, trimmed
 from ctxproxy.core.situation import Situation

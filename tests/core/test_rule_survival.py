@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from ctxproxy.core.kept_texts import DEMANDS_DELETION, LEFT_OUT
 from ctxproxy.core.messages import Message, text_of
-from ctxproxy.core.plan import Plan, plan
+from ctxproxy.core.plan import plan
+from ctxproxy.core.planned import Plan
 from ctxproxy.core.policy import Policy, Recovery
 from ctxproxy.core.presets import PRESETS
 from ctxproxy.core.rescue_plans import cleared, replanned, trimmed

@@ -8,7 +8,8 @@ from typing import Any
 from ctxproxy.core.checkpoints import anchored
 from ctxproxy.core.effects import AppendMessages, CountUse, Effect, MoveTip, OpenSession, PutCheckpoint
 from ctxproxy.core.messages import ROOT, Message, identity, make, next_tip
-from ctxproxy.core.plan import Plan, plan
+from ctxproxy.core.plan import plan
+from ctxproxy.core.planned import Plan
 from ctxproxy.core.policy import Policy
 from ctxproxy.core.recall_titles import STAGE
 from ctxproxy.core.records import Session, SessionKey, Spent

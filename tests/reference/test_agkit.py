@@ -14,7 +14,8 @@ from ctxproxy.config.policies import resolved
 from ctxproxy.core.budget import budget
 from ctxproxy.core.frames import is_frame
 from ctxproxy.core.messages import Message, text_of, tool_calls
-from ctxproxy.core.plan import Plan, compacted_now, plan
+from ctxproxy.core.plan import compacted_now, plan
+from ctxproxy.core.planned import Plan
 from ctxproxy.core.transcript import violations
 from tests.core.chains import Chain
 from tests.core.histories import FILLER, assistant, call, count, result, talk, transcript, user

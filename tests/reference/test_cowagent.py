@@ -17,7 +17,8 @@ from ctxproxy.core.frames import is_frame
 from ctxproxy.core.messages import Message, text_of, tool_calls
 from ctxproxy.core.openings import parted
 from ctxproxy.core.pairing import alternates
-from ctxproxy.core.plan import Plan, compacted_now, plan
+from ctxproxy.core.plan import compacted_now, plan
+from ctxproxy.core.planned import Plan
 from ctxproxy.core.policy import Recovery
 from ctxproxy.core.rescue_plans import trimmed
 from ctxproxy.core.transcript import violations

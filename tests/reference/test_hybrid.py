@@ -12,7 +12,8 @@ from ctxproxy.core.budget import budget
 from ctxproxy.core.frames import is_frame
 from ctxproxy.core.messages import Directives, Message, text_of
 from ctxproxy.core.pairing import alternates
-from ctxproxy.core.plan import Plan, plan
+from ctxproxy.core.plan import plan
+from ctxproxy.core.planned import Plan
 from ctxproxy.core.policy import Policy
 from ctxproxy.core.transcript import violations
 from tests.core.chains import Chain

@@ -14,7 +14,8 @@ from ctxproxy.core.checkpoints import variant_of
 from ctxproxy.core.extractive import CountText
 from ctxproxy.core.frames import TITLES, is_frame
 from ctxproxy.core.messages import Message, make, text_of, tool_calls
-from ctxproxy.core.plan import Plan, plan
+from ctxproxy.core.plan import plan
+from ctxproxy.core.planned import Plan
 from ctxproxy.core.policy import Policy, SummarizerPolicy
 from ctxproxy.core.prompts import WORDINGS
 from ctxproxy.core.records import Summary

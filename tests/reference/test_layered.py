@@ -11,7 +11,8 @@ from ctxproxy.config.policies import resolved
 from ctxproxy.core.complexity import complexity, window_turns
 from ctxproxy.core.frames import is_frame
 from ctxproxy.core.messages import Message, text_of
-from ctxproxy.core.plan import Plan, background_tip, plan
+from ctxproxy.core.plan import background_tip, plan
+from ctxproxy.core.planned import Plan
 from ctxproxy.core.policy import Policy
 from ctxproxy.core.presets import PRESETS
 from ctxproxy.core.stages.base import REGISTRY
