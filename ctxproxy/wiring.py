@@ -145,7 +145,7 @@ async def running_state(settings: Callable[[], Settings]) -> AsyncIterator[State
     upstreams, known, tasks, metrics = _Upstreams(settings), _Tokenizers(), Tasks(), Metrics()
     readings = Readings(READINGS_BYTES)
     facts = FactDesk(store, readings, metrics, tasks)
-    index = IndexDesk(store, readings, metrics, tasks)
+    index = IndexDesk(store, metrics, tasks, lambda: settings().retrieval.kind != "off")
     desk = SummaryDesk(store, upstreams, metrics, tasks, facts, index)
     files = MemoryFiles(Path(first.data_dir))
     state = State(

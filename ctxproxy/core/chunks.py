@@ -14,6 +14,8 @@ from ctxproxy.core.sentences import units
 CHUNK_CHARS = 350
 """Of a part of a long message, about 90 tokens of English. Measured on the quality conversations: longer parts (600) find less at small budgets,
 shorter ones (200) no more."""
+MOST_CHARS = 70_000
+"""Of one text, its beginning and its end: about 200 pieces. What is longer is a file, and found by its name."""
 CALL_CHARS = 1200
 """Of a call's arguments: more is content that was written, which the result or a file holds."""
 
@@ -56,7 +58,8 @@ def chunks_of(message: Message, tip: Tip) -> tuple[Chunk, ...]:
 
 
 def parts_of(text: str) -> list[str]:
-    """A text whole if it is short, else in parts of at most about `CHUNK_CHARS`, none parted within a sentence that fits."""
+    """A text whole if it is short, else in parts of at most about `CHUNK_CHARS`, none within a sentence that fits; of a very long one both ends."""
+    text = text if len(text) <= MOST_CHARS else f"{text[: MOST_CHARS // 2]}\n{text[-MOST_CHARS // 2 :]}"
     text = text.strip()
     if len(text) <= CHUNK_CHARS:
         return [text] if text else []

@@ -157,8 +157,13 @@ def pieces_of(messages: Sequence[Message], language: Language, unit_chars: int, 
 def _units_of(message: Message, labels: dict[str, str], unit_chars: int) -> tuple[Unit, ...]:
     """What a message says, small talk left out."""
     texts = (*units(_readable(text_of(message)), unit_chars), *_calls(message, labels, unit_chars))
-    said = (text for text in texts if text.lower().strip(" .!?,~。！，？～") not in SMALL_TALK)
+    said = (text for text in texts if not is_small_talk(text))
     return tuple(Unit(text, _words(text), ASKING_FACTOR if text.lower().endswith(ASKING) else 1.0) for text in said)
+
+
+def is_small_talk(text: str) -> bool:
+    """Whether a text is a word of politeness and nothing else."""
+    return text.lower().strip(" .!?,~。！，？～") in SMALL_TALK
 
 
 def _readable(text: str) -> str:

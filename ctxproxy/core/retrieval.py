@@ -13,7 +13,7 @@ from heapq import nsmallest
 from typing import NamedTuple, TypeVar
 
 from ctxproxy.core.chunks import Chunk, chunks_of
-from ctxproxy.core.extractive import ASKING
+from ctxproxy.core.extractive import ASKING, is_small_talk
 from ctxproxy.core.forgetting import expired
 from ctxproxy.core.memo import Memo
 from ctxproxy.core.messages import Message, Tip, text_of
@@ -53,7 +53,7 @@ FRAME_TOKENS = 45
 """What title and acknowledgement take."""
 LINE_TOKENS = 3
 LEAST_KNOWN = 0.4
-"""Of the terms: a session that holds fewer of them is about something else."""
+"""Of the terms: what was said and holds fewer of them is about something else."""
 ELSEWHERE_MOST = 8
 """Pieces of other sessions."""
 RANKED_MOST = 300
@@ -61,10 +61,11 @@ RANKED_MOST = 300
 
 
 class Query(NamedTuple):
-    """What is looked for: terms with their weights, and whether it is a question."""
+    """What is looked for: terms with their weights, whether it is a question, and whether it speaks of what was before."""
 
     terms: Mapping[str, float]
     asks: bool
+    looks_back: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,21 +78,22 @@ class Bounds:
 
 
 def query_of(messages: Sequence[Message]) -> Query:
-    """What the last of the user's messages asks for; a short one ("and the other one?") is widened by the one before it."""
+    """What the last of the user's messages asks for; a short one ("and the other one?") is widened by the one before it, small talk asks nothing."""
     said = [text_of(message).strip() for message in messages if message.role == "user"]
-    if not said:
+    if not said or is_small_talk(said[-1]):
         return Query({}, asks=False)
     newest = said[-1][-QUERY_CHARS:]
     terms = {term: EXACT_WEIGHT if term.startswith(MARK) else 1.0 for term in query_terms(newest)}
     if len(terms) <= SHORT_TERMS and len(said) > 1:
         terms = {**dict.fromkeys(query_terms(said[-2][-QUERY_CHARS // 4 :]), EARLIER_WEIGHT), **terms}
-    return Query(terms, asks=asks(newest))
+    looks_back = LOOKS_BACK.search(newest) is not None
+    return Query(terms, asks=looks_back or asks(newest), looks_back=looks_back)
 
 
 def asks(text: str) -> bool:
-    """Whether a text is a question for the most part, or speaks of what was before; a remark with a question at its end is not."""
+    """Whether a text is a question for the most part; a remark with a question at its end is not."""
     asking = sum(len(sentence) for sentence in split(text) if sentence.lower().endswith(ASKING))
-    return asking * 2 >= len(text) or LOOKS_BACK.search(text) is not None
+    return asking * 2 >= len(text)
 
 
 def gone(transcript: Transcript, tips: Sequence[Tip], forgotten: frozenset[Tip]) -> frozenset[Tip]:
@@ -103,7 +105,8 @@ def gone(transcript: Transcript, tips: Sequence[Tip], forgotten: frozenset[Tip])
 def choose(s: Situation, transcript: Transcript, query: Query, postings: Postings, bounds: Bounds) -> list[Passage]:
     """The passages of what is gone from a prompt that fit the query best, oldest first; [] where nothing fits well enough."""
     at = {tip: n for n, tip in enumerate(s.reconciled.tips)}
-    lost = gone(transcript, s.reconciled.tips, s.forgotten | expired(s.reconciled.history, s.reconciled.tips))
+    kept_out = s.forgotten | expired(s.reconciled.history, s.reconciled.tips)
+    lost = gone(transcript, s.reconciled.tips, kept_out if query.looks_back else kept_out | s.cleared)
     own = {(at[tip], part): score for (tip, part), score in scores(postings, query.terms).items() if tip in at and part >= 0}
     near = with_what_was_before(own)
     shown = "\n".join(text_of(entry.message) for entry in transcript.entries if entry.origin != "original")
@@ -114,7 +117,7 @@ def choose(s: Situation, transcript: Transcript, query: Query, postings: Posting
     best = found[0][1] / (most(postings, query.terms) or 1.0) if found else 0.0
     if not found or best < bounds.min_score:
         return []
-    if best < (LEAST_ASKED if query.asks else LEAST_MATCH):
+    if best < (LEAST_ASKED if query.asks else LEAST_MATCH) or not (query.asks or _is_known(query, postings)):
         return []
     if not query.asks:
         found = [one for one in found if one[1] >= NEAR_BEST * found[0][1]]
@@ -124,6 +127,11 @@ def choose(s: Situation, transcript: Transcript, query: Query, postings: Posting
     chosen = fill([chunk for chunk, _ in found], lambda chunk: s.count_text(chunk.text) + LINE_TOKENS, room, bounds.top_k)
     chosen.sort(key=lambda chunk: (at[chunk.tip], chunk.part))
     return [Passage((chunk.tip, chunk.part), chunk.role, chunk.text) for chunk in chosen]
+
+
+def _is_known(query: Query, postings: Postings) -> bool:
+    """Whether what was said holds enough of the terms to be about the same."""
+    return len(postings.by_term) >= LEAST_KNOWN * len(query.terms)
 
 
 def _chunk(s: Situation, place: tuple[int, int]) -> Chunk | None:
@@ -138,7 +146,7 @@ def chunks_at(message: Message, tip: Tip, memo: Memo) -> tuple[Chunk, ...]:
 
 
 def with_what_was_before(own: Mapping[tuple[int, int], float]) -> dict[tuple[int, int], float]:
-    """The scores of pieces by message and part, each with its share of those of the two pieces before it."""
+    """The scores of pieces by message and part, each with its share of that of the part before it and of the best of the messages before."""
     best: dict[int, float] = {}
     for (at, _), score in own.items():
         best[at] = max(best.get(at, 0.0), score)
@@ -183,7 +191,7 @@ def elsewhere(found: Sequence[Elsewhere], query: Query, bounds: Bounds) -> list[
     """The places in other sessions that fit the query clearly, the best first, at most a few; summaries count as what they tell of."""
     ranked: list[tuple[float, SessionKey, Place]] = []
     for key, postings in found:
-        whole = most(postings, query.terms) if len(postings.by_term) >= LEAST_KNOWN * len(query.terms) else 0.0
+        whole = most(postings, query.terms) if _is_known(query, postings) else 0.0
         if whole:
             ranked += [(score / whole, key, place) for place, score in scores(postings, query.terms).items() if score >= CLEAR_MATCH * whole]
     ranked.sort(key=lambda one: (-one[0], one[1], one[2]))

@@ -132,7 +132,7 @@ class Chunks(Protocol):
         ...
 
     async def drop(self, key: SessionKey, tip: Tip) -> None:
-        """Take the pieces of a message out."""
+        """Take the pieces of a message out, and those of summaries, which may tell of it."""
         ...
 
     async def indexed(self, key: SessionKey) -> frozenset[Tip]:

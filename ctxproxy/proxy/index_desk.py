@@ -5,52 +5,65 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import accumulate
 
-from ctxproxy.core.chunks import Chunk, Indexed, parts_of
-from ctxproxy.core.memo import Memo
+from ctxproxy.core.chunks import Chunk, Indexed, chunks_of, parts_of
 from ctxproxy.core.messages import Message, Tip
 from ctxproxy.core.records import SessionKey, Summary
-from ctxproxy.core.retrieval import chunks_at, merged
+from ctxproxy.core.retrieval import merged
 from ctxproxy.core.search_terms import terms_of
 from ctxproxy.core.text_index import Postings, TextIndex
+from ctxproxy.core.wire import from_log
 from ctxproxy.errors import StoreUnavailable
 from ctxproxy.ports import Store
 from ctxproxy.proxy.metrics import Metrics
 from ctxproxy.proxy.tasks import Tasks
 
 log = logging.getLogger("ctxproxy")
-AT_ONCE = 64
-"""Pieces that are written in one go: about 20 ms of the store's writer, so that no answer's settling waits longer behind them."""
+AT_ONCE_BYTES = 32_768
+"""Of messages that are cut and written in one go: a few dozen milliseconds of a thread and of the store's writer, no answer waits longer."""
+SEARCHED_BYTES = 4_000_000
+"""Of messages that wait for the index, the newest, that are searched in memory."""
 KNOWN_SESSIONS = 10_000
 """Of how many sessions is remembered that their whole history is in the index or waits for it."""
 
 
-class IndexDesk:
-    """Cuts messages into pieces in a thread and has the store index them; an `erasing.Part`."""
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A message to index, as it stands in the log: its turn (1 is the first), and when it was said."""
 
-    def __init__(self, store: Store, memo: Memo, metrics: Metrics, tasks: Tasks) -> None:
+    raw: bytes
+    turn: int
+    created: float
+
+
+class IndexDesk:
+    """Cuts messages into pieces in a thread and has the store index them, one session's in order; an `erasing.Part`."""
+
+    def __init__(self, store: Store, metrics: Metrics, tasks: Tasks, is_wanted: Callable[[], bool]) -> None:
         self._store = store
-        self._memo = memo
+        self._is_wanted = is_wanted
         self._metrics = metrics
         self._tasks = tasks
-        self._waiting: dict[SessionKey, dict[tuple[Tip, int], Indexed]] = {}
+        self._waiting: dict[SessionKey, dict[Tip, Said | Summary]] = {}
         self._work: dict[SessionKey, asyncio.Task[None]] = {}
         self._complete: OrderedDict[SessionKey, None] = OrderedDict()
         self._thread = asyncio.Semaphore(1)
         """One at a time: the threads are there for requests."""
 
-    async def note(self, key: SessionKey, messages: Mapping[Tip, tuple[Message, int, float]]) -> None:
-        """Have messages indexed, each given with its turn and when it was said; returns when they can be found."""
-        async with self._thread:
-            made = await asyncio.to_thread(self._indexed, messages)
-        self._add(key, made)
+    def note(self, key: SessionKey, messages: Mapping[Tip, Said]) -> None:
+        """Have messages indexed; returns at once, and they can be found from now on."""
+        if messages and self._is_wanted():
+            self._waiting.setdefault(key, {}).update(messages)
+            self._begin(key)
 
     def note_summary(self, key: SessionKey, summary: Summary) -> None:
         """Have a summary indexed, in parts that count below 0: they are no part of what was said."""
-        parts = [Chunk(summary.tip, -1 - n, text, "summary") for n, text in enumerate(parts_of(summary.text))]
-        self._add(key, [Indexed(part, terms_of(part.text), 0, summary.created) for part in parts])
+        if self._is_wanted():
+            self._waiting.setdefault(key, {})[f"summary {summary.tip}"] = summary
+            self._begin(key)
 
     async def postings(self, key: SessionKey, terms: Sequence[str], history: Sequence[Message], tips: Sequence[Tip], now: float) -> Postings:
         """Where terms stand in a session; what its history holds that was never indexed is now. Raises StoreUnavailable."""
@@ -60,9 +73,9 @@ class IndexDesk:
         self._complete.move_to_end(key)
         if len(self._complete) > KNOWN_SESSIONS:
             self._complete.popitem(last=False)
+        waiting = dict(self._waiting.get(key, {}))
         stored = await self._store.chunks.postings(key, terms)
-        waiting = self._waiting.get(key)
-        return await asyncio.to_thread(_with_waiting, stored, list(waiting.values()), terms) if waiting else stored
+        return await asyncio.to_thread(_with_waiting, stored, waiting, terms) if waiting else stored
 
     async def erase(self, keys: Collection[SessionKey]) -> None:
         """Index nothing more of these sessions; what is just being written is waited for."""
@@ -73,41 +86,32 @@ class IndexDesk:
             await asyncio.wait(work)
 
     async def forget(self, key: SessionKey, tips: Collection[Tip]) -> None:
-        """Let go of what waits of these messages; the store takes out what it has."""
+        """Let go of what waits of these messages; the store takes out what it has, and takes none of them in again."""
         waiting = self._waiting.get(key, {})
-        for place in [place for place in waiting if place[0] in tips]:
-            del waiting[place]
+        for tip in tips:
+            waiting.pop(tip, None)
+            waiting.pop(f"summary {tip}", None)
 
     async def _complete_from(self, key: SessionKey, history: Sequence[Message], tips: Sequence[Tip], now: float) -> None:
-        held = await self._store.chunks.indexed(key) | {tip for tip, _ in self._waiting.get(key, {})}
+        held = await self._store.chunks.indexed(key) | self._waiting.get(key, {}).keys()
         turns = accumulate(message.role == "user" for message in history)
-        missing = {tip: (message, turn, now) for tip, message, turn in zip(tips[:-1], history, turns, strict=False) if tip not in held}
-        if missing:
-            await self.note(key, missing)
+        self.note(key, {tip: Said(m.raw, turn, now) for tip, m, turn in zip(tips[:-1], history, turns, strict=False) if m.raw and tip not in held})
 
-    def _indexed(self, messages: Mapping[Tip, tuple[Message, int, float]]) -> list[Indexed]:
-        return [
-            Indexed(chunk, terms_of(chunk.text), turn, created)
-            for tip, (message, turn, created) in messages.items()
-            for chunk in chunks_at(message, tip, self._memo)
-        ]
-
-    def _add(self, key: SessionKey, made: Sequence[Indexed]) -> None:
-        if not made:
-            return
-        self._waiting.setdefault(key, {}).update({(one.chunk.tip, one.chunk.part): one for one in made})
+    def _begin(self, key: SessionKey) -> None:
         if key not in self._work:
             self._work[key] = self._tasks.start(self._write(key), "index")
 
     async def _write(self, key: SessionKey) -> None:
         """Hand all that waits for a session to the store; where it does not answer, that is indexed when the session is next searched."""
         try:
-            while batch := list(self._waiting.get(key, {}).items())[:AT_ONCE]:
-                await self._store.chunks.add(key, [one for _, one in batch])
-                waiting = self._waiting.get(key, {})
-                for place, one in batch:
-                    if waiting.get(place) is one:
-                        del waiting[place]
+            while waiting := self._waiting.get(key):
+                batch = _batch(waiting)
+                async with self._thread:
+                    made = await asyncio.to_thread(_indexed, batch)
+                await self._store.chunks.add(key, made)
+                for name, one in batch.items():
+                    if waiting.get(name) is one:
+                        del waiting[name]
         except StoreUnavailable as error:
             self._complete.pop(key, None)
             self._metrics.store_errors.inc()
@@ -117,8 +121,39 @@ class IndexDesk:
             del self._work[key]
 
 
-def _with_waiting(stored: Postings, waiting: Sequence[Indexed], terms: Sequence[str]) -> Postings:
+def _batch(waiting: Mapping[Tip, Said | Summary]) -> dict[Tip, Said | Summary]:
+    """The first of what waits, up to `AT_ONCE_BYTES`, one at least."""
+    batch: dict[Tip, Said | Summary] = {}
+    size = 0
+    for name, one in waiting.items():
+        size += len(one.raw) if isinstance(one, Said) else len(one.text)
+        if batch and size > AT_ONCE_BYTES:
+            break
+        batch[name] = one
+    return batch
+
+
+def _indexed(batch: Mapping[Tip, Said | Summary]) -> list[Indexed]:
+    return [indexed for name, one in batch.items() for indexed in _pieces(name, one)]
+
+
+def _pieces(name: Tip, one: Said | Summary) -> Iterator[Indexed]:
+    if isinstance(one, Said):
+        message = from_log(one.raw)
+        yield from (Indexed(chunk, terms_of(chunk.text), one.turn, one.created) for chunk in chunks_of(message, name))
+    else:
+        parts = (Chunk(one.tip, -1 - n, text, "summary") for n, text in enumerate(parts_of(one.text)))
+        yield from (Indexed(part, terms_of(part.text), 0, one.created) for part in parts)
+
+
+def _with_waiting(stored: Postings, waiting: Mapping[Tip, Said | Summary], terms: Sequence[str]) -> Postings:
+    """The store's postings with those of what waits, as much of it as can be read in the time of a request."""
     index = TextIndex()
-    for one in waiting:
-        index.add((one.chunk.tip, one.chunk.part), one.terms)
+    size = 0
+    for name, one in reversed(list(waiting.items())):
+        size += len(one.raw) if isinstance(one, Said) else 0
+        if size > SEARCHED_BYTES:
+            break
+        for indexed in _pieces(name, one):
+            index.add((indexed.chunk.tip, indexed.chunk.part), indexed.terms)
     return merged(stored, index.postings(terms))

@@ -22,6 +22,7 @@ from ctxproxy.core.spending import spent_on
 from ctxproxy.errors import CtxproxyError, StoreUnavailable
 from ctxproxy.proxy.attempt import Refused, Stream, Whole
 from ctxproxy.proxy.erasing import forgotten_meanwhile
+from ctxproxy.proxy.index_desk import Said
 from ctxproxy.proxy.preloading import carry_over
 from ctxproxy.proxy.prepare import Prepared, stored_message, user_of
 from ctxproxy.proxy.rescue import Got
@@ -201,10 +202,10 @@ class Keeping:
         """Begin to note what the stored messages tell; those of a side request (a title, tags) are the asking program's own words."""
         own = joined.joined is Joined.THIN or moves_tip(session, joined, self._prepared.frame)
         rows = [row for effect in effects if isinstance(effect, AppendMessages) for row in effect.messages]
-        if self._settings.retrieval.kind != "off" and rows:
+        if rows:
             turn = sum(1 for message in joined.history[: joined.fresh_from] if message.role == "user")
             turns = accumulate((row.role == "user" for row in rows), initial=turn)
-            said = {row.tip: (stored_message(row), at, row.created) for row, at in zip(rows, islice(turns, 1, None), strict=True)}
-            self._state.tasks.start(self._state.index.note(key, said), "index")
+            said = {row.tip: Said(row.raw, at, row.created) for row, at in zip(rows, islice(turns, 1, None), strict=True)}
+            self._state.index.note(key, said)
         if self._settings.memory.facts and own:
             self._state.facts.note(key, self._user, rows, last_heard(joined.history[: joined.fresh_from], joined.tips))

@@ -44,9 +44,9 @@ class MemoryChunks:
         self.forget(key, tip)
 
     def forget(self, key: SessionKey, tip: Tip) -> None:
-        """Let the pieces of a message go."""
+        """Let the pieces of a message go, and those of summaries, which may tell of it."""
         kept = self._kept.get(key) or _Kept()
-        for place in [place for place in kept.pieces if place[0] == tip]:
+        for place in [place for place in kept.pieces if place[0] == tip or place[1] < 0]:
             kept.index.remove(place)
             del kept.pieces[place]
             kept.recalled.pop(place, None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ctxproxy.core.chunks import CALL_CHARS, CHUNK_CHARS, Chunk, chunks_of, parts_of
+from ctxproxy.core.chunks import CALL_CHARS, CHUNK_CHARS, MOST_CHARS, Chunk, chunks_of, parts_of
 from ctxproxy.core.frames import Background, acknowledgement, frame_text
 from ctxproxy.core.markers import marker
 from ctxproxy.core.messages import Message
@@ -76,3 +76,11 @@ OURS = [
 @pytest.mark.parametrize(("message", "why"), OURS, ids=[row[1] for row in OURS])
 def test_texts_of_ours_and_empty_ones_are_no_pieces(message: Message, why: str) -> None:
     assert chunks_of(message, "aa") == (), why
+
+
+def test_of_a_very_long_text_both_ends_are_cut_into_parts() -> None:
+    text = "\n".join(f"line {n} of a long file" for n in range(10_000))
+    parts = parts_of(text)
+    assert sum(map(len, parts)) <= MOST_CHARS + 1
+    assert parts[0].startswith("line 0 of")
+    assert parts[-1].endswith("line 9999 of a long file")

@@ -29,7 +29,9 @@ from tests.core.histories import count, transcript
 
 pytestmark = pytest.mark.timeout(7200)
 """The profile `thorough` plans some hundred thousand requests."""
-laws = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much])
+EXAMPLES = settings().max_examples if settings().max_examples > 100 else 40
+"""Whole conversations: in the everyday run fewer of them, each takes long; `HYPOTHESIS_PROFILE=thorough` makes 10,000."""
+laws = settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much])
 
 
 # ---------------------------------------------------------------- the promises, for one request

@@ -27,7 +27,6 @@ from ctxproxy.core.retrieval import (
     Bounds,
     Elsewhere,
     Query,
-    asks,
     choose,
     elsewhere,
     fill,
@@ -70,6 +69,16 @@ def test_without_a_user_message_nothing_is_looked_for() -> None:
     assert query_of([]) == Query({}, asks=False)
 
 
+@pytest.mark.parametrize("text", ["Thanks!", "ok", "好的", "谢谢。"])
+def test_small_talk_asks_for_nothing(text: str) -> None:
+    assert query_of([user("Which locker number opens the gym?"), assistant("7731."), user(text)]) == Query({}, asks=False)
+
+
+def test_a_remark_about_something_else_gets_nothing_for_one_word_in_common() -> None:
+    history = long_ago("The gym by the lake closes at nine.", question="Zebras graze near volcanic gym slopes during autumn monsoons.")
+    assert texts(history) == []
+
+
 def test_an_exact_value_weighs_more_than_a_word() -> None:
     terms = query_of([user("Where is ticket ORD-48213 now?")]).terms
     assert (terms["=ord-48213"], terms["ticket"]) == (EXACT_WEIGHT, 1.0)
@@ -104,7 +113,7 @@ ASKING = [
 
 @pytest.mark.parametrize(("text", "is_question", "why"), ASKING, ids=[row[-1] for row in ASKING])
 def test_whether_a_text_asks(text: str, is_question: bool, why: str) -> None:
-    assert asks(text) is is_question, why
+    assert query_of([user(text)]).asks is is_question, why
 
 
 # ---------------------------------------------------------------- what fits
@@ -173,9 +182,13 @@ def test_what_a_client_let_expire_does_not_come_back() -> None:
     assert LOCKER not in texts(history)
 
 
-def test_what_a_conversation_was_cleared_of_can_still_be_found() -> None:
-    s = Chain(DROPPING).situation(long_ago(LOCKER, question="Which number opens the locker at the gym?", turns=1), 10_000)
-    assert LOCKER in [passage.text for passage in found(replace(s, cleared=frozenset(s.reconciled.tips[:4])))]
+def test_what_a_conversation_was_cleared_of_is_found_by_a_message_that_looks_back() -> None:
+    for question, comes_back in (
+        ("Remind me: which number opens the locker at the gym?", True),
+        ("Which number opens the locker at the gym?", False),
+    ):
+        s = Chain(DROPPING).situation(long_ago(LOCKER, question=question, turns=1), 10_000)
+        assert (LOCKER in [passage.text for passage in found(replace(s, cleared=frozenset(s.reconciled.tips[:4])))]) is comes_back
 
 
 def test_a_piece_of_another_branch_or_of_an_older_cut_is_passed_over() -> None:

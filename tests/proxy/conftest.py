@@ -24,7 +24,8 @@ async def upstream() -> AsyncIterator[ScriptedUpstream]:
 
 @pytest.fixture
 async def proxy(tmp_path: Path) -> AsyncIterator[StartProxy]:
-    """`await proxy(upstream, context={…}, recovery={…})`; sessions are kept in memory unless `store` says otherwise."""
+    """`await proxy(upstream, context={…}, recovery={…})`; sessions are kept in memory unless `store` says otherwise,
+    and nothing is retrieved unless `retrieval` says so."""
     started: list[Running] = []
 
     async def start(upstream: ScriptedUpstream | str, /, **sections: Any) -> Running:
@@ -36,6 +37,7 @@ async def proxy(tmp_path: Path) -> AsyncIterator[StartProxy]:
             "upstream": {"base_url": base_url, **sections.pop("upstream", {})},
             "store": {"url": "memory://"},
             "data_dir": str(folder / "data"),
+            "retrieval": {"kind": "off"},  # what it adds to prompts would stand between most tests and what they look at
             **sections,
         }
         running = await Running(keys, folder).start()

@@ -26,6 +26,7 @@ EVERYTHING: dict[str, Any] = {
     "store": {"url": "sqlite:///s.db"},
     "context": {"max_tokens": 3000, "keep_recent_turns": 1},
     "memory": {"daily_files": True, "distill": "manual"},
+    "retrieval": {"kind": "hybrid"},
 }
 PLANTED = {
     "question": "quagga-in-the-question",

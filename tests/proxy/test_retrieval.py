@@ -15,7 +15,8 @@ from tests.proxy.running import Running, Said
 from tests.scripted_upstream import ScriptedUpstream
 
 DAY_S = 86_400.0
-BUDGET = {"context": {"max_tokens": 1200}, "summarizer": {"kind": "extractive"}}
+ON = {"retrieval": {"kind": "hybrid"}}
+BUDGET = {"context": {"max_tokens": 1200}, "summarizer": {"kind": "extractive"}, **ON}
 ANIMALS = ("heron", "badger", "lynx", "otter", "raven", "stoat", "viper", "wombat", "jackal", "magpie")
 PLACES = ("chapel", "harbour", "quarry", "orchard", "stadium", "library", "bakery", "embassy", "windmill", "cellar")
 
@@ -60,7 +61,7 @@ async def test_001_31_what_was_taken_out_comes_back_when_it_is_asked_for(proxy: 
 
 
 async def test_what_came_back_is_sent_again_byte_for_byte_and_another_branch_has_nothing_of_it(proxy: StartProxy, upstream: ScriptedUpstream) -> None:
-    running = await proxy(upstream, **BUDGET, retrieval={"max_tokens": 150})
+    running = await proxy(upstream, **{**BUDGET, "retrieval": {"max_tokens": 150}})
     past = history(60)
     said = await asked_about(running, 17, past)
     await running.settled()
@@ -76,12 +77,15 @@ async def test_what_came_back_is_sent_again_byte_for_byte_and_another_branch_has
 
 
 async def test_000_35_what_was_cleared_is_found_again(proxy: StartProxy, upstream: ScriptedUpstream) -> None:
-    running = await proxy(upstream, context={"max_tokens": 8000})
+    running = await proxy(upstream, context={"max_tokens": 8000}, **ON)
     past = history(20)
     await running.chat([*past, user("and now?")], session="s")
     await running.settled()
     await running.admin("POST", "sessions/s/clear", {})
-    await asked_about(running, 17, [*past, user("and now?"), {"role": "assistant", "content": "ok"}])
+    cleared = [*past, user("and now?"), {"role": "assistant", "content": "ok"}]
+    await asked_about(running, 17, cleared)
+    assert recalled(upstream) == "", "nobody looks back"
+    await running.chat([*cleared, user("Remind me: behind which building did the wombat number ii sleep?")], session="s")
     assert told(17) in recalled(upstream)
     assert len(upstream.calls[-1].messages) < 10
 
@@ -99,7 +103,7 @@ async def test_what_was_forgotten_never_comes_back(proxy: StartProxy, upstream: 
 
 
 async def test_003_48_what_was_said_is_in_the_prompt_in_the_index_and_in_the_log(proxy: StartProxy, upstream: ScriptedUpstream) -> None:
-    running = await proxy(upstream, store={"url": "sqlite:///s.db"})
+    running = await proxy(upstream, store={"url": "sqlite:///s.db"}, **ON)
     said = await running.chat([user("the heron sleeps")], session="s")
     await running.settled()
     await running.chat([user("the heron sleeps"), said.message, user("where?")], session="s")
@@ -116,7 +120,7 @@ async def test_003_48_what_was_said_is_in_the_prompt_in_the_index_and_in_the_log
 async def test_003_54_the_same_problem_as_two_weeks_ago_is_recalled_in_another_session_of_the_user_alone(
     proxy: StartProxy, upstream: ScriptedUpstream
 ) -> None:
-    running = await proxy(upstream, memory={"preload": {"sessions": 0, "chunks": 0}})
+    running = await proxy(upstream, memory={"preload": {"sessions": 0, "chunks": 0}}, **ON)
     now = running.state.clock()
     running.state.clock = lambda: now - 14 * DAY_S
     told_then = user("The espresso machine Lavanza leaks water from the left valve since the descaling.")

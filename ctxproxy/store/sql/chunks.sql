@@ -11,7 +11,7 @@ ON CONFLICT (session_id, tip, chunk_index) DO NOTHING;
 INSERT INTO memory_terms (rowid, terms) VALUES (:id, :terms);
 
 -- name: drop
-DELETE FROM memory_chunks WHERE session_id = :session AND tip = :tip;
+DELETE FROM memory_chunks WHERE session_id = :session AND (tip = :tip OR chunk_index < 0);
 
 -- name: touch
 UPDATE memory_chunks SET access_count = access_count + 1

@@ -86,8 +86,9 @@ VALUES (:upstream, :model, :window, :source, :confidence, :updated);
 -- name: forget
 INSERT OR IGNORE INTO forgotten (session, tip) VALUES (:session, :tip);
 
+-- Parts of summaries count below 0: any of them may tell of the message.
 -- name: drop_chunks
-DELETE FROM memory_chunks WHERE session_id = :session AND tip = :tip;
+DELETE FROM memory_chunks WHERE session_id = :session AND (tip = :tip OR chunk_index < 0);
 
 -- name: merge_terms
 INSERT INTO memory_terms (memory_terms) VALUES ('optimize');
