@@ -220,7 +220,8 @@ class Teller:
     def values(self, *, zh: bool) -> dict[str, str]:
         self.number += self.random.randint(1, 9)
         names = NAMES_ZH if zh else NAMES
-        name = self.random.choice(names) + (self.random.choice(names) if zh else f"-{self.random.choice(names)}")
+        two = [self.random.choice(names), self.random.choice(names)]
+        name = "".join(sorted(two)) if zh else "-".join(two)  # Chinese topics are compared by their characters, in whatever order
         return {"name": name, "n": str(self.number), "m": str(self.number + 5000), "day": str(self.number % 27 + 1)}
 
     def talk(self, sentences: int) -> str:
