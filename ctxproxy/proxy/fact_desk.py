@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from ctxproxy.core.memory_points import Told, changes
@@ -21,6 +21,10 @@ from ctxproxy.proxy.metrics import Metrics
 from ctxproxy.proxy.tasks import Tasks
 
 log = logging.getLogger("ctxproxy")
+AT_ONCE_BYTES = 262_144
+"""Of messages that are read in one go: a first request with a whole history must not be in memory a second time at once."""
+HEARD_BEFORE = 2
+"""Of the messages read before, the user's that a remark in the next ones may mean."""
 MOST_WAITING = 100
 """Of one session: where the store is slower than its conversation, what is older is not noted."""
 MOST_OF_USER = 300
@@ -46,6 +50,20 @@ class _Line:
     work: asyncio.Task[None]
 
 
+def _batches(rows: Sequence[StoredMessage]) -> Iterator[list[StoredMessage]]:
+    """Messages in order, as many at once as may be read."""
+    batch: list[StoredMessage] = []
+    size = 0
+    for row in rows:
+        size += len(row.raw)
+        if batch and size > AT_ONCE_BYTES:
+            yield batch
+            batch, size = [], len(row.raw)
+        batch.append(row)
+    if batch:
+        yield batch
+
+
 class FactDesk:
     """Reads messages in a thread and writes what they tell; a failure is logged and counted, and nobody else hears of it. An `erasing.Part`."""
 
@@ -60,8 +78,10 @@ class FactDesk:
 
     def note(self, key: SessionKey, user: str, rows: Sequence[StoredMessage], before: Sequence[Told] = ()) -> None:
         """Have these messages read; `before` are user messages right before them that a remark may mean. Returns at once."""
-        if rows:
-            self._add(key, _Job(rows[-1].tip, user, tuple(rows), tuple(before)))
+        for batch in _batches(rows):
+            self._add(key, _Job(batch[-1].tip, user, tuple(batch), tuple(before)))
+            heard = [row for row in batch if row.role == "user" and row.raw][-HEARD_BEFORE:]
+            before = [Told(row.tip, from_log(row.raw), row.created) for row in heard] or before
 
     def note_summary(self, key: SessionKey, tip: Tip, points: Sequence[Point]) -> None:
         """Have the points kept that came with a summary of the history up to `tip`; returns at once."""

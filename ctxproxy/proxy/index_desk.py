@@ -14,7 +14,7 @@ from ctxproxy.core.messages import Message, Tip
 from ctxproxy.core.records import SessionKey, Summary
 from ctxproxy.core.retrieval import merged
 from ctxproxy.core.search_terms import terms_of
-from ctxproxy.core.text_index import Postings, TextIndex
+from ctxproxy.core.text_index import Posting, Postings
 from ctxproxy.core.wire import from_log
 from ctxproxy.errors import StoreUnavailable
 from ctxproxy.ports import Store
@@ -148,12 +148,16 @@ def _pieces(name: Tip, one: Said | Summary) -> Iterator[Indexed]:
 
 def _with_waiting(stored: Postings, waiting: Mapping[Tip, Said | Summary], terms: Sequence[str]) -> Postings:
     """The store's postings with those of what waits, as much of it as can be read in the time of a request."""
-    index = TextIndex()
-    size = 0
+    by_term: dict[str, list[Posting]] = {term: [] for term in terms}
+    size = pieces = length = 0
     for name, one in reversed(list(waiting.items())):
         size += len(one.raw) if isinstance(one, Said) else 0
         if size > SEARCHED_BYTES:
             break
-        for indexed in _pieces(name, one):
-            index.add((indexed.chunk.tip, indexed.chunk.part), indexed.terms)
-    return merged(stored, index.postings(terms))
+        for chunk, held, *_ in _pieces(name, one):
+            pieces += 1
+            length += (own := sum(held.values()))
+            for term in by_term.keys() & held.keys():
+                by_term[term].append(Posting((chunk.tip, chunk.part), own, held[term]))
+    found = {term: postings for term, postings in by_term.items() if postings}
+    return merged(stored, Postings(found, pieces, length / max(pieces, 1)))
