@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from ctxproxy.core import frames, rules
 from ctxproxy.core.exchanges import RESULT_ROLES
-from ctxproxy.core.extractive import SMALL_TALK
+from ctxproxy.core.extractive import is_small_talk
 from ctxproxy.core.messages import SYSTEM_ROLES, text_of
 from ctxproxy.core.selection import FAILURES
 from ctxproxy.core.transcript import Span, Transcript
@@ -138,4 +138,4 @@ def _of_assistant(texts: Sequence[str], results_from: int) -> Kind:
 
 
 def _is_small_talk(text: str) -> bool:
-    return len(text) <= SMALL_TALK_CHARS and text.strip(" .!?,~。！，？～") in SMALL_TALK
+    return len(text) <= SMALL_TALK_CHARS and is_small_talk(text)

@@ -24,8 +24,6 @@ ROLES: dict[Language, dict[str, str]] = {
     "en": {"user": "User: ", "assistant": "Assistant: ", "tool": "Tool: ", "function": "Tool: ", "summary": "Summary: "},
     "zh": {"user": "用户：", "assistant": "助手：", "tool": "工具：", "function": "工具：", "summary": "摘要："},
 }
-
-
 TODAY: dict[Language, str] = {"en": "today", "zh": "今天"}
 
 
@@ -82,6 +80,3 @@ def _frozen(s: Situation, planned: Plan, done: Transcript, action: tuple[str, in
     before = planned.checkpoint or resume(s.reconciled.tips, s.checkpoints, s.variant, forgotten=gone_tips(s))
     earlier = [one for one in before.actions if one[0] != STAGE] if before else []
     return freeze(done, s.reconciled.tip, s.variant, s.now, wants=before.wants if before else "", actions=(*earlier, action))
-
-
-__all__ = ["Passage", "is_recalled", "recalled_text", "with_recalled"]

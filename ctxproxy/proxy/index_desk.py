@@ -86,11 +86,13 @@ class IndexDesk:
             await asyncio.wait(work)
 
     async def forget(self, key: SessionKey, tips: Collection[Tip]) -> None:
-        """Let go of what waits of these messages; the store takes out what it has, and takes none of them in again."""
+        """Let go of what waits of these messages; what is just being written is waited for, and the store takes out what it has."""
         waiting = self._waiting.get(key, {})
         for tip in tips:
             waiting.pop(tip, None)
             waiting.pop(f"summary {tip}", None)
+        if work := self._work.get(key):
+            await asyncio.wait([work])
 
     async def _complete_from(self, key: SessionKey, history: Sequence[Message], tips: Sequence[Tip], now: float) -> None:
         held = await self._store.chunks.indexed(key) | self._waiting.get(key, {}).keys()
@@ -113,11 +115,11 @@ class IndexDesk:
                     if waiting.get(name) is one:
                         del waiting[name]
         except StoreUnavailable as error:
-            self._complete.pop(key, None)
             self._metrics.store_errors.inc()
             log.warning("session %s could not be indexed: %s", key.id, error.message)
         finally:
-            self._waiting.pop(key, None)
+            if self._waiting.pop(key, None):
+                self._complete.pop(key, None)
             del self._work[key]
 
 

@@ -16,7 +16,7 @@ from ctxproxy.core.planned import Plan
 from ctxproxy.core.presets import retrieves
 from ctxproxy.core.recalled import Passage, with_recalled
 from ctxproxy.core.records import SessionKey
-from ctxproxy.core.retrieval import Bounds, Elsewhere, Query, choose, elsewhere, gone, query_of
+from ctxproxy.core.retrieval import FRAME_TOKENS, LINE_TOKENS, Bounds, Elsewhere, Query, choose, elsewhere, gone, query_of
 from ctxproxy.core.situation import Situation
 from ctxproxy.core.text_index import Place
 from ctxproxy.errors import StoreUnavailable
@@ -88,11 +88,12 @@ class _Search:
         chunks, terms, count = self.state.store.chunks, list(self.query.terms), self.situation.count_text
         sessions = await self.state.store.of_user(self.key.tenant, self.user, OTHER_SESSIONS)
         found = [Elsewhere(s.key, await chunks.postings(s.key, terms)) for s in sessions if s.key != self.key]
-        room = min(self.bounds.max_tokens, self.situation.budget.limit - self.planned.transcript.tokens) - sum(count(one.text) for one in here)
+        room = min(self.bounds.max_tokens, self.situation.budget.limit - self.planned.transcript.tokens - FRAME_TOKENS)
+        room -= sum(count(one.text) + LINE_TOKENS for one in here)
         passages: list[Passage] = []
         for key, places in elsewhere(found, self.query, self.bounds):
             for piece in await chunks.texts(key, places):
-                cost = count(piece.chunk.text)
+                cost = count(piece.chunk.text) + LINE_TOKENS
                 if cost <= room:
                     room -= cost
                     day = f"{local_time(piece.created, self.zone):%Y-%m-%d}"
