@@ -100,7 +100,7 @@ def test_the_size_is_read_from_the_data_url_in_whatever_shape(part):
         {"type": "image_url", "image_url": None},
         {"type": "image_url"},
         {"type": "image_url", "image_url": {"url": "data:"}},
-        {"type": "image_url", "image_url": {"url": "data:image/png;base64,é"}},
+        {"type": "image_url", "image_url": {"url": "data:image/png;base64,éééé"}},
         {"type": "image_url", "image_url": 7},
     ],
 )

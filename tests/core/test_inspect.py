@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ctxproxy.core.fates import fates
-from ctxproxy.core.inspect import budget_report, fate_shown, leading_entry, plan_report, view_entry
+from ctxproxy.core.inspect import budget_report, fate_shown, leading_entry, plan_report, preload_entry, view_entry
 from ctxproxy.core.messages import make
 from ctxproxy.core.plan import plan
 from ctxproxy.core.policy import Policy
@@ -36,6 +36,12 @@ def test_a_leading_message_is_shown_as_always_sent() -> None:
     shown = leading_entry(make({"role": "system", "content": "be short"}), 7)
     assert (shown["tip"], shown["tokens"], shown["origin"]) == (None, 7, "original")
     assert shown["message"] == {"role": "system", "content": "be short"}
+
+
+def test_what_a_session_began_with_is_shown_as_remembered() -> None:
+    shown = preload_entry(make({"role": "system", "content": "likes trains"}), 7)
+    assert (shown["tip"], shown["tokens"], shown["origin"], shown["stage"]) == (None, 7, "inserted", "preload")
+    assert "this user's earlier sessions" in str(shown["why"])
 
 
 def report_of(leading: int = 0) -> tuple[Any, Any, Any]:

@@ -192,6 +192,7 @@ def test_a_stream_event_that_is_an_error_is_classified(data: bytes, kind: str) -
         b'{"choices":[{"delta":{},"finish_reason":"length"}],"usage":{"completion_tokens":9}}',
         b'{"choices":[{"delta":{},"finish_reason":7}],"error":null}',
         b'{"base_resp":{"status_code":0},"choices":[]}',
+        b'{"content":[{"type":"text","text":"prompt is too long"}],"code":400,"message":"prompt is too long"}',
         b"[DONE]",
         b"",
     ],

@@ -85,6 +85,13 @@ sessions = st.builds(
 )
 
 
+def test_a_record_of_each_kind_comes_back_as_it_was() -> None:
+    entries = (FrozenEntry("ab" * 16, None, 5), FrozenEntry("", b'{"role":"user","content":"x"}', 5, "summarize"))
+    frozen = Checkpoint("ab" * 16, "any", entries, 3.0)
+    summary, pin = Summary("ab" * 16, "they met", "llm", "m", 9, 3, 1.0, 2.0, 3.0), Pin(1, "no nuts", 3.0)
+    assert taken(file_of(*map(record_line, (frozen, summary, pin)))) == [SESSION, frozen, summary, pin]
+
+
 @given(sessions, st.lists(checkpoints | summaries | pins, max_size=4))
 def test_what_is_written_is_read_again(session: Session, records: list[Checkpoint | Summary | Pin]) -> None:
     assert taken(file_of(*map(record_line, records), session=session)) == [session, *records]

@@ -239,6 +239,15 @@ CHUNKS = st.builds(
 )
 
 
+def test_a_stream_is_finished_as_soon_as_all_its_choices_are() -> None:
+    assembler = ReplyAssembler()
+    told = []
+    for event in (chunk({"content": "a"}), chunk({"content": "b"}, index=1), chunk(finish="stop"), chunk(index=1, finish="stop")):
+        assembler.feed(json.dumps(event).encode())
+        told.append(assembler.is_finished)
+    assert told == [False, False, False, True]
+
+
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(CHUNKS, max_size=6), st.sampled_from(["\n", "\r\n", "\r"]), st.integers(1, 50), st.booleans())
 def test_any_chunking_of_a_stream_gives_the_same_reply(chunks, end, chunk_bytes, ascii_only):
