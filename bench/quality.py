@@ -1,6 +1,7 @@
 """What compressed prompts keep: replays the shared conversations through the proxy and writes the tables of `docs/quality.md`.
 
-    scripts/quality [--budgets r25,r12] [--presets adaptive,trim] [--styles full,thin] [--jobs 2] [--scratch DIR] [--tables-only]
+    scripts/quality [--budgets r25,r12] [--presets adaptive,trim] [--styles full,thin] [--retrieval off,keyword]
+                    [--jobs 2] [--scratch DIR] [--tables-only]
 
 Each cell is a run of the shared harness with a fresh proxy on memory; finished cells stay in the scratch folder and are not run again.
 """
@@ -45,28 +46,36 @@ def main() -> None:
     parser.add_argument("--budgets", default=",".join(BUDGETS))
     parser.add_argument("--presets", default=",".join(name for name in PRESETS if name not in NOT_TRIED))
     parser.add_argument("--styles", default="full,thin")
+    parser.add_argument("--retrieval", default="off", help="kinds of retrieval, each a run of its own")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--scratch", type=Path, default=Path(tempfile.gettempdir()) / "ctxproxy-quality")
     parser.add_argument("--tables-only", action="store_true", help="write the tables from the cells that are there")
     args = parser.parse_args()
-    cells = [(budget, preset) for budget in args.budgets.split(",") for preset in args.presets.split(",")]
+    kinds = args.retrieval.split(",")
+    cells = [(budget, preset, kind) for budget in args.budgets.split(",") for preset in args.presets.split(",") for kind in kinds]
     if not args.tables_only:
         with ThreadPoolExecutor(args.jobs) as pool:
-            list(pool.map(lambda cell: run_cell(args.scratch, cell[0], cell[1], args.styles), cells))
+            list(pool.map(lambda cell: run_cell(args.scratch, *cell, args.styles), cells))
     write_tables(args.scratch)
 
 
-def run_cell(scratch: Path, budget: str, preset: str, styles: str) -> None:
-    """Replay and score one budget under one preset, unless that has been done."""
-    out = scratch / f"{preset}.{budget}"
+def run_cell(scratch: Path, budget: str, preset: str, kind: str, styles: str) -> None:
+    """Replay and score one budget under one preset with one kind of retrieval, unless that has been done."""
+    out = scratch / f"{system(preset, kind)}.{budget}"
     if (out / "score.json").exists():
         return
     out.mkdir(parents=True, exist_ok=True)
-    environ = {**SETTINGS, "CTXPROXY_CONTEXT__PRESET": preset, "CTXPROXY_DATA_DIR": "{out}/data", "CTXPROXY_CONTEXT__MAX_TOKENS": "{budget}"}
+    asked = {"CTXPROXY_CONTEXT__PRESET": preset, "CTXPROXY_RETRIEVAL__KIND": kind, "CTXPROXY_CONTEXT__MAX_TOKENS": "{budget}"}
+    environ = {**SETTINGS, **asked, "CTXPROXY_DATA_DIR": "{out}/data"}
     proxy = ["env", *(f"{name}={value}" for name, value in environ.items()), sys.executable, "-m", "ctxproxy", "serve"]
     command = " ".join([*proxy, "--port", "{port}", "--upstream", "{upstream}"])
     _harness("replay.py", "--budget", budget, "--style", styles, "--thin-header", "X-Context-Mode: append", "--out", str(out), "--proxy-cmd", command)
     print(_harness("score.py", str(out)), flush=True)
+
+
+def system(preset: str, kind: str) -> str:
+    """The name of a row: the preset, and the kind of retrieval where there is one."""
+    return preset if kind == "off" else f"{preset}+{kind}"
 
 
 def _harness(program: str, *args: str) -> str:
@@ -83,7 +92,7 @@ def write_tables(scratch: Path) -> None:
 
 def table(scratch: Path, budget: str) -> Iterator[str]:
     """The lines of one budget's table; nothing where no cell is finished."""
-    cells = sorted(scratch.glob(f"*.{budget}/score.json"), key=lambda path: list(PRESETS).index(path.parent.name.partition(".")[0]))
+    cells = sorted(scratch.glob(f"*.{budget}/score.json"), key=lambda path: order_of(path.parent.name.rpartition(".")[0]))
     if not cells:
         return
     everything = cost_of_everything(scratch, budget)
@@ -92,9 +101,15 @@ def table(scratch: Path, budget: str) -> Iterator[str]:
     yield "|---|---|---|---|---|---|---|---|---|---|---|---|"
     for cell in cells:
         for style, scored in json.loads(cell.read_text(encoding="utf-8"))["score"].items():
-            yield row(f"**{cell.parent.name.partition('.')[0]}**", style.partition("/")[0], scored, everything)
+            yield row(f"**{cell.parent.name.rpartition('.')[0]}**", style.partition("/")[0], scored, everything)
     yield from baselines(budget)
     yield ""
+
+
+def order_of(name: str) -> tuple[int, str]:
+    """The presets in their own order, each first without retrieval."""
+    preset, _, kind = name.partition("+")
+    return list(PRESETS).index(preset), kind
 
 
 def row(name: str, style: str, scored: dict[str, Any], everything: float) -> str:
