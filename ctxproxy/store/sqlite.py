@@ -72,7 +72,7 @@ class SqliteStore:
         the path cannot be our database, StoreUnavailable if it cannot be opened now.
         """
         writer = SqliteWriter(path, on_damage)
-        readers = SqliteReaders(path)
+        readers = SqliteReaders(path, writer)
         await writer.start()
         try:
             await readers.open()

@@ -10,17 +10,18 @@ import aiosqlite
 
 from ctxproxy.errors import StoreUnavailable
 from ctxproxy.store.rows import Row, Values
-from ctxproxy.store.sqlite_file import BROKEN_CONNECTION, BUSY_TIMEOUT_S, FileId, file_id, primary_code, unavailable
+from ctxproxy.store.sqlite_file import BROKEN_CONNECTION, BUSY_TIMEOUT_S, DAMAGED, FileId, file_id, primary_code, unavailable
+from ctxproxy.store.sqlite_writer import SqliteWriter
 
 READERS = 2
 
 
 class SqliteReaders:
-    """Reads from a prepared file; each query sees all that was committed before it."""
+    """Reads from the file that the writer has prepared; each query sees all that was committed before it."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, writer: SqliteWriter) -> None:
         path = path.absolute()
-        self._idle: list[_Reader] = [_Reader(path) for _ in range(READERS)]
+        self._idle: list[_Reader] = [_Reader(path, writer) for _ in range(READERS)]
         self._all = tuple(self._idle)
         self._free = asyncio.Semaphore(READERS)
         self._closed = False
@@ -55,11 +56,13 @@ class SqliteReaders:
 class _Reader:
     """One connection, made anew after an error or when the file at the path is another one."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, writer: SqliteWriter) -> None:
         self._path = path
+        self._writer = writer
         self._connection: aiosqlite.Connection | None = None
         self._opened: FileId | None = None
         self._suspect = False
+        self._damage_met = False
 
     async def rows(self, query: str, values: Values) -> list[Row]:
         try:
@@ -67,16 +70,23 @@ class _Reader:
             return list(await connection.execute_fetchall(query, values))
         except sqlite3.Error as error:
             self._suspect = primary_code(error) in BROKEN_CONNECTION
+            self._damage_met = primary_code(error) in DAMAGED
             raise unavailable(error) from error
 
     async def ready(self) -> aiosqlite.Connection:
-        """The connection; an old one is closed when the new one has shown that it can read, as in `sqlite_writer`."""
+        """The connection; an old one is closed when the new one has shown that it can read, as in `sqlite_writer`.
+
+        The writer has a say first in what is another file than before, which may be empty or of an earlier schema, or a damaged one.
+        """
         at_path = file_id(self._path)
         if self._connection and not self._suspect and at_path in (self._opened, None):  # None: the writer will make it anew
             return self._connection
+        if self._damage_met or (self._opened and at_path != self._opened):
+            await self._writer.ready(damage_met=self._damage_met)
+            at_path = file_id(self._path)
         fresh = await _connect(self._path)
         await self.close()
-        self._connection, self._opened, self._suspect = fresh, at_path, False
+        self._connection, self._opened, self._suspect, self._damage_met = fresh, at_path, False, False
         return fresh
 
     async def close(self) -> None:

@@ -10,6 +10,7 @@ import contextlib
 import queue
 import sqlite3
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,12 +18,26 @@ from typing import TypeAlias
 
 from ctxproxy.errors import ConfigError, StoreUnavailable
 from ctxproxy.store.sqlite_effects import EffectWriter, Refused
-from ctxproxy.store.sqlite_file import BROKEN_CONNECTION, FileId, OnDamage, connect, file_id, prepare, primary_code, transaction, unavailable
+from ctxproxy.store.sqlite_file import (
+    BROKEN_CONNECTION,
+    DAMAGED,
+    FileId,
+    OnDamage,
+    connect,
+    file_id,
+    prepare,
+    primary_code,
+    transaction,
+    unavailable,
+)
 
 Work: TypeAlias = Callable[[EffectWriter], bool]
 
 GATHER_MAX = 256
 """Pieces of work in one transaction: a bound on how long the first of them waits."""
+
+RECHECK_S = 60.0
+"""A file in which damage was met is checked whole, but no more often than this: one too big to be checked in time is met again and again."""
 
 
 @dataclass(slots=True)
@@ -43,7 +58,7 @@ class _Job:
         if self.waiter.done():
             return
         if isinstance(self.outcome, BaseException):
-            self.waiter.set_exception(self.outcome)
+            self.waiter.set_exception(unavailable(self.outcome) if isinstance(self.outcome, sqlite3.Error) else self.outcome)
         else:
             self.waiter.set_result(self.outcome)
 
@@ -57,6 +72,8 @@ class SqliteWriter:
         self._writer: EffectWriter | None = None
         self._opened: FileId | None = None
         self._suspect = False
+        self._damage_met = False
+        self._checked_at = -RECHECK_S
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="ctxproxy-store", daemon=True)
         self._closed = False
@@ -78,6 +95,16 @@ class SqliteWriter:
         if self._closed:
             raise StoreUnavailable("the store is closed")
         return await self._hand_in(work, erases=erases)
+
+    async def ready(self, *, damage_met: bool = False) -> None:
+        """Have the file that is at the path now open, made, migrated and, where damage was met in it, checked and if need be set aside.
+
+        Raises StoreUnavailable.
+        """
+        if self._closed:
+            raise StoreUnavailable("the store is closed")
+        self._damage_met = self._damage_met or damage_met
+        await self._hand_in(None)
 
     async def _hand_in(self, work: Work | None, *, erases: bool = False) -> bool:
         loop = asyncio.get_running_loop()
@@ -124,6 +151,8 @@ class SqliteWriter:
             return
         erasing = [job for job in jobs if job.erases]
         for job in jobs:
+            if isinstance(job.outcome, sqlite3.Error):
+                self._suspect_after(job.outcome)
             if not job.erases:
                 job.tell()
         if erasing or fresh:
@@ -136,9 +165,10 @@ class SqliteWriter:
         disk cannot make it again.
         """
         at_path = file_id(self._path)
-        if self._writer and at_path == self._opened and not self._suspect:
+        doubted = self._damage_met and time.monotonic() - self._checked_at >= RECHECK_S
+        if self._writer and at_path == self._opened and not self._suspect and not doubted:
             return self._writer, False
-        fresh = EffectWriter(self._open(known=at_path is not None and at_path == self._opened))
+        fresh = EffectWriter(self._open(known=at_path is not None and at_path == self._opened and not doubted))
         self._drop_connection()
         self._writer, self._opened, self._suspect = fresh, file_id(self._path), False
         return fresh, True
@@ -147,7 +177,9 @@ class SqliteWriter:
         if known:
             return connect(self._path)
         try:
-            return prepare(self._path, self._on_damage)
+            connection = prepare(self._path, self._on_damage)
+            self._damage_met, self._checked_at = False, time.monotonic() if self._opened else -RECHECK_S
+            return connection
         except ConfigError as error:
             if self._opened is None:
                 raise
@@ -166,8 +198,9 @@ class SqliteWriter:
             job.tell()
 
     def _suspect_after(self, error: Exception) -> None:
-        if isinstance(error, sqlite3.Error) and primary_code(error) in BROKEN_CONNECTION:
-            self._suspect = True
+        if isinstance(error, sqlite3.Error):
+            self._suspect = self._suspect or primary_code(error) in BROKEN_CONNECTION
+            self._damage_met = self._damage_met or primary_code(error) in DAMAGED
 
     def _drop_connection(self) -> None:
         if self._writer:
@@ -195,7 +228,7 @@ def _outcome(writer: EffectWriter, work: Work) -> bool | Exception:
         if not connection.in_transaction:  # SQLite has rolled back everything: sqlite.org/lang_transaction.html
             raise
         connection.execute("ROLLBACK TO work")
-        outcome = _told(error)
+        outcome = error
     connection.execute("RELEASE work")
     return outcome
 
@@ -215,9 +248,5 @@ def _remove_traces(writer: EffectWriter) -> None:
 def _fail(jobs: list[_Job], error: Exception) -> None:
     for job in jobs:
         if not isinstance(job.outcome, BaseException):
-            job.outcome = _told(error)
+            job.outcome = error
         job.tell()
-
-
-def _told(error: Exception) -> Exception:
-    return unavailable(error) if isinstance(error, sqlite3.Error) else error

@@ -21,7 +21,7 @@ import pytest
 from ctxproxy.core.effects import AppendMessages, Forget, OpenSession, PutCheckpoint, PutPin, PutSummary
 from ctxproxy.core.records import Checkpoint, FrozenEntry, Pin, Session, SessionKey
 from ctxproxy.errors import ConfigError, StoreUnavailable
-from ctxproxy.store import MemoryStore, SetAside, SqliteStore, open_store, rows
+from ctxproxy.store import MemoryStore, SetAside, SqliteStore, open_store, rows, sqlite_file, sqlite_writer
 from ctxproxy.store.queries import migrations, named_queries
 from ctxproxy.store.sqlite_file import APPLICATION_ID
 from tests.contract.conftest import no_damage
@@ -236,14 +236,67 @@ async def test_a_file_in_the_place_of_the_folder_is_refused(path: Path) -> None:
         await SqliteStore.open(path / "below" / "talks.db", no_damage)
 
 
-async def test_damage_that_comes_while_the_store_is_open_makes_it_unavailable(path: Path) -> None:
+async def test_000_s19_damage_that_is_met_while_the_store_is_open_has_the_file_set_aside(path: Path) -> None:
     await fill(path)
-    async with opened(path) as store:
-        path.write_bytes(damaged_page(path.read_bytes()))
+    told: list[SetAside] = []
+    async with opened(path, told.append) as store:
+        damaged = damaged_page(path.read_bytes())
+        path.write_bytes(damaged)
         with pytest.raises(StoreUnavailable):
             for n in range(40):
                 key = SessionKey("0f" * 16, f"talk {n}")
                 await store.history(key, (await store.leaves(key))[0])
+        assert (await store.totals()).sessions == 0
+        await store.apply(begun(KEY, chain("a")))
+        assert await store.history(KEY, message("a").tip) == chain("a")
+    assert [one.path.read_bytes() for one in told] == [damaged]
+
+
+async def test_damage_that_a_write_meets_has_the_file_set_aside(path: Path) -> None:
+    await fill(path)
+    told: list[SetAside] = []
+    async with opened(path, told.append) as store:
+        await store._writer.submit(lambda writer: bool(writer.connection.execute("PRAGMA shrink_memory")))  # no page is at hand any more
+        path.write_bytes(damaged_page(path.read_bytes()))
+        with pytest.raises(StoreUnavailable):
+            for n in range(40):
+                await store.erase(SessionKey("0f" * 16, f"talk {n}"))
+        await store.apply([OpenSession(KEY, 1.0)])
+        assert await store.session(KEY)
+    assert len(told) == 1
+
+
+async def test_a_file_in_which_damage_is_met_again_is_not_checked_each_time(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    await fill(path, 1)
+    checks: list[Path] = []
+    async with opened(path) as store:
+        monkeypatch.setattr(sqlite_writer, "prepare", lambda path, on_damage: checks.append(path) or sqlite_file.prepare(path, on_damage))
+        for _ in range(3):
+            await store._writer.ready(damage_met=True)
+            assert (await store.totals()).sessions == 1
+    assert checks == [path]
+    with pytest.raises(StoreUnavailable, match="closed"):
+        await store._writer.ready()
+
+
+@pytest.mark.parametrize("kind", ["an empty file", "a file of the first version", "a damaged file"])
+async def test_000_s19_the_schema_is_made_anew_when_another_file_takes_the_place_while_the_store_is_open(path: Path, kind: str) -> None:
+    other = path.with_name("other.db")
+    other.write_bytes(b"no database" if kind == "a damaged file" else b"")
+    if kind == "a file of the first version":
+        first_version(other)
+    told: list[SetAside] = []
+    async with opened(path, told.append) as store:
+        await store.apply(begun(OTHER, chain("a")))
+        for suffix in ("-wal", "-shm"):
+            path.with_name(path.name + suffix).rename(path.with_name("moved.db" + suffix))
+        path.rename(path.with_name("moved.db"))
+        other.rename(path)
+        assert (await store.totals()).sessions == (1 if kind == "a file of the first version" else 0)
+        assert await store.history(OTHER, message("a").tip) == []
+        await store.apply(begun(OTHER, chain("b")))
+        assert await store.history(OTHER, message("b").tip) == chain("b")
+    assert [one.path.read_bytes() for one in told] == ([b"no database"] if kind == "a damaged file" else [])
 
 
 async def test_a_file_that_was_moved_away_while_the_store_is_open_is_made_anew(path: Path) -> None:
@@ -277,7 +330,8 @@ def test_migrations_are_numbered_from_one_without_gaps() -> None:
     assert [step.version for step in migrations()] == list(range(1, len(migrations()) + 1))
 
 
-async def test_a_file_of_the_first_version_is_brought_up_to_date_and_keeps_its_sessions(path: Path) -> None:
+def first_version(path: Path) -> None:
+    """A file as the first version made it, with one session."""
     with closing(sqlite3.connect(path)) as old, old:
         for statement in migrations()[0].statements:
             old.execute(statement)
@@ -287,6 +341,10 @@ async def test_a_file_of_the_first_version_is_brought_up_to_date_and_keeps_its_s
         counters = "requests, tokens_in, tokens_sent, compactions, messages, turns"
         values = (KEY.tenant, KEY.name.encode(), "", "full", "", b"\x90", b"m", b"", 7, 1.0, 2.0, 3, 0, 0, 0, 0, 0)
         old.execute(f"INSERT INTO sessions ({columns}, {counters}) VALUES ({', '.join('?' * len(values))})", values)
+
+
+async def test_a_file_of_the_first_version_is_brought_up_to_date_and_keeps_its_sessions(path: Path) -> None:
+    first_version(path)
     async with opened(path) as store:
         assert await store.session(KEY) == Session(KEY, manner="full", model="m", fixed_tokens=7, created=1.0, last_used=2.0, requests=3)
 
