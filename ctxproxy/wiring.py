@@ -32,6 +32,7 @@ from ctxproxy.proxy.health import Health
 from ctxproxy.proxy.index_desk import IndexDesk
 from ctxproxy.proxy.memory_files import MemoryFiles
 from ctxproxy.proxy.metrics import Metrics
+from ctxproxy.proxy.note_search import NoteSearch
 from ctxproxy.proxy.notes import Notes
 from ctxproxy.proxy.retention import EVERY_S, Sweeper
 from ctxproxy.proxy.sections import sections_of
@@ -147,7 +148,7 @@ async def running_state(settings: Callable[[], Settings]) -> AsyncIterator[State
     facts = FactDesk(store, readings, metrics, tasks)
     index = IndexDesk(store, metrics, tasks, lambda: settings().retrieval.kind != "off")
     desk = SummaryDesk(store, upstreams, metrics, tasks, facts, index)
-    files = MemoryFiles(Path(first.data_dir))
+    files, note_search = MemoryFiles(Path(first.data_dir)), NoteSearch(Path(first.data_dir))
     state = State(
         settings=settings,
         secret=secret,
@@ -165,9 +166,10 @@ async def running_state(settings: Callable[[], Settings]) -> AsyncIterator[State
         health=Health(time.time),
         metrics=metrics,
         notes=Notes(files, store, desk, metrics, tasks, time.time),
-        eraser=Eraser(store, [files, facts, index]),
+        eraser=Eraser(store, [files, note_search, facts, index]),
         facts=facts,
         index=index,
+        note_search=note_search,
         sections=sections_of(store, files),
     )
     await state.windows.load()

@@ -21,8 +21,8 @@ from ctxproxy.core.text_index import Place
 from ctxproxy.core.transcript import Entry, Transcript
 
 ROLES: dict[Language, dict[str, str]] = {
-    "en": {"user": "User: ", "assistant": "Assistant: ", "tool": "Tool: ", "function": "Tool: ", "summary": "Summary: "},
-    "zh": {"user": "用户：", "assistant": "助手：", "tool": "工具：", "function": "工具：", "summary": "摘要："},
+    "en": {"user": "User: ", "assistant": "Assistant: ", "tool": "Tool: ", "function": "Tool: ", "summary": "Summary: ", "note": "Note: "},
+    "zh": {"user": "用户：", "assistant": "助手：", "tool": "工具：", "function": "工具：", "summary": "摘要：", "note": "笔记："},
 }
 TODAY: dict[Language, str] = {"en": "today", "zh": "今天"}
 

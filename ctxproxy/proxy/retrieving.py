@@ -6,17 +6,21 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import tzinfo
 from functools import partial
 
 from ctxproxy.config.schema import Settings
 from ctxproxy.core.language import language_of
+from ctxproxy.core.messages import text_of
+from ctxproxy.core.note_search import MOST as MOST_NOTES
+from ctxproxy.core.note_search import MOST_TOKENS as NOTES_TOKENS
+from ctxproxy.core.note_search import FoundNote, Told, apart, as_passage, chosen, news
 from ctxproxy.core.planned import Plan
 from ctxproxy.core.presets import retrieves
 from ctxproxy.core.recalled import Passage, with_recalled
 from ctxproxy.core.records import SessionKey
-from ctxproxy.core.retrieval import FRAME_TOKENS, LINE_TOKENS, Bounds, Elsewhere, Query, choose, elsewhere, gone, query_of
+from ctxproxy.core.retrieval import FRAME_TOKENS, LINE_TOKENS, Bounds, Elsewhere, Query, choose, elsewhere, fill, gone, query_of
 from ctxproxy.core.situation import Situation
 from ctxproxy.core.text_index import Place
 from ctxproxy.errors import StoreUnavailable
@@ -69,37 +73,69 @@ class _Search:
 
     async def plan(self) -> Plan:
         """The plan with all that was found."""
-        here = await self.here()
-        passages = [*await self.elsewhere(here), *here] if self.user and self.query.asks else here
+        others, own = apart(await self.in_files(), self.key.name)
+        shown = self.shown() if others or own else ""
+        room = min(self.bounds.max_tokens, self.situation.budget.limit - self.planned.transcript.tokens - FRAME_TOKENS)
+        notes = self.noted(others, Told(self.key.name, self.situation.cleared, shown), room)
+        here = await self.here(room - self.cost(notes))
+        said = [one.text for one in here]
+        told = Told(self.key.name, self.situation.cleared, "\n".join((shown, *said)), said)
+        if fresh := self.noted(news(own, self.query, told), told, room - self.cost(notes)):
+            notes += fresh
+            here = await self.here(room - self.cost(notes))
+        others_said = await self.elsewhere(room - self.cost([*notes, *here])) if self.user and self.query.asks else []
+        passages = [*sorted([*notes, *others_said], key=lambda passage: (passage.day, passage.place)), *here]
         found = with_recalled(self.situation, self.planned, passages, language_of([self.situation.reconciled.history[-1]]))
         if found.recalled is not None and here:
             self._note_use(self.key, [passage.place for passage in here])
         return found
 
-    async def here(self) -> list[Passage]:
-        """What fits of what this session's prompt holds no more."""
-        reconciled = self.situation.reconciled
-        postings = await self.state.index.postings(self.key, list(self.query.terms), reconciled.history, reconciled.tips, self.situation.now)
-        chosen = partial(choose, self.situation, self.planned.transcript, self.query, postings, self.bounds)
-        return await asyncio.to_thread(chosen) if len(reconciled.tips) > CHOOSE_IN_THREAD_ABOVE else chosen()
+    def cost(self, passages: Sequence[Passage]) -> int:
+        """Tokens of passages with the lines that they stand in."""
+        return sum(self.situation.count_text(one.text) + LINE_TOKENS for one in passages)
 
-    async def elsewhere(self, here: Sequence[Passage]) -> list[Passage]:
-        """What was said in the user's other sessions and fits clearly, in the room that is left, oldest first."""
-        chunks, terms, count = self.state.store.chunks, list(self.query.terms), self.situation.count_text
+    async def in_files(self) -> list[FoundNote]:
+        """What the memory files hold of what is looked for; a question alone looks there."""
+        if not self.query.asks:
+            return []
+        try:
+            return await self.state.note_search.found(self.key, self.user, self.query.terms)
+        except OSError as error:
+            log.warning("the memory files of session %s could not be searched: %s", self.key.id, error.strerror or type(error).__name__)
+            return []
+
+    def shown(self) -> str:
+        """What the prompt holds."""
+        return "\n".join(text_of(one) for one in (*self.situation.preload, *(entry.message for entry in self.planned.transcript.entries)))
+
+    def noted(self, found: Sequence[FoundNote], told: Told, room: int) -> list[Passage]:
+        """What fits of what was found in memory files."""
+        today = f"{local_time(self.situation.now, self.zone):%Y-%m-%d}"
+        ranked = [as_passage(piece) for piece in chosen(found, told, today, self.bounds.min_score)] if found else []
+        return fill(ranked, lambda one: self.cost([one]), min(room, NOTES_TOKENS), MOST_NOTES)
+
+    async def here(self, room: int) -> list[Passage]:
+        """What fits of what this session's prompt holds no more."""
+        reconciled, bounds = self.situation.reconciled, replace(self.bounds, max_tokens=room)
+        postings = await self.state.index.postings(self.key, list(self.query.terms), reconciled.history, reconciled.tips, self.situation.now)
+        finding = partial(choose, self.situation, self.planned.transcript, self.query, postings, bounds)
+        return await asyncio.to_thread(finding) if len(reconciled.tips) > CHOOSE_IN_THREAD_ABOVE else finding()
+
+    async def elsewhere(self, room: int) -> list[Passage]:
+        """What was said in the user's other sessions and fits clearly, in the room that is left."""
+        chunks, terms = self.state.store.chunks, list(self.query.terms)
         sessions = await self.state.store.of_user(self.key.tenant, self.user, OTHER_SESSIONS)
         found = [Elsewhere(s.key, await chunks.postings(s.key, terms)) for s in sessions if s.key != self.key]
-        room = min(self.bounds.max_tokens, self.situation.budget.limit - self.planned.transcript.tokens - FRAME_TOKENS)
-        room -= sum(count(one.text) + LINE_TOKENS for one in here)
         passages: list[Passage] = []
         for key, places in elsewhere(found, self.query, self.bounds):
             for piece in await chunks.texts(key, places):
-                cost = count(piece.chunk.text) + LINE_TOKENS
-                if cost <= room:
+                day = f"{local_time(piece.created, self.zone):%Y-%m-%d}"
+                passage = Passage((piece.chunk.tip, piece.chunk.part), piece.chunk.role, piece.chunk.text, day)
+                if (cost := self.cost([passage])) <= room:
                     room -= cost
-                    day = f"{local_time(piece.created, self.zone):%Y-%m-%d}"
-                    passages.append(Passage((piece.chunk.tip, piece.chunk.part), piece.chunk.role, piece.chunk.text, day))
+                    passages.append(passage)
             self._note_use(key, places)
-        return sorted(passages, key=lambda passage: (passage.day, passage.place))
+        return passages
 
     def _note_use(self, key: SessionKey, places: Sequence[Place]) -> None:
         """Count behind the answer what was recalled: what is recalled often is what a new session begins with."""

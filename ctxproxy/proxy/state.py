@@ -15,6 +15,7 @@ from ctxproxy.proxy.fact_desk import FactDesk
 from ctxproxy.proxy.health import Health
 from ctxproxy.proxy.index_desk import IndexDesk
 from ctxproxy.proxy.metrics import Metrics
+from ctxproxy.proxy.note_search import NoteSearch
 from ctxproxy.proxy.notes import Notes
 from ctxproxy.proxy.recall_offer import RecallOffers
 from ctxproxy.proxy.sections import Section
@@ -49,6 +50,7 @@ class State:
     eraser: Eraser
     facts: FactDesk
     index: IndexDesk
+    note_search: NoteSearch
     sections: Sequence[Section]
     """What an exported session holds beside its log."""
     recall: RecallOffers = field(default_factory=RecallOffers)
