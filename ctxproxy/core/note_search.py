@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
 from typing import NamedTuple
 
 from ctxproxy.core.chunks import parts_of
@@ -85,12 +83,9 @@ class NoteIndex:
         return [FoundNote(score / whole, self._pieces[place]) for place, score in scores(postings, terms).items()]
 
 
-def remaining(day: str, today: str) -> float:
-    """How much a note of a day still counts today, from 0 to 1: half after each `HALF_LIFE_DAYS`; all of it if it is of no day, or of one ahead."""
-    with contextlib.suppress(ValueError):
-        age_days = (date.fromisoformat(today) - date.fromisoformat(day)).days
-        return float(0.5 ** (max(age_days, 0) / HALF_LIFE_DAYS))
-    return 1.0
+def remaining(age_days: int) -> float:
+    """How much a note that is so old still counts, from 0 to 1: half after each `HALF_LIFE_DAYS`."""
+    return float(0.5 ** (age_days / HALF_LIFE_DAYS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,10 +110,13 @@ def apart(found: Iterable[FoundNote], session: str) -> tuple[list[FoundNote], li
     return others, own
 
 
-def chosen(found: Iterable[FoundNote], told: Told, today: str, min_score: float) -> list[NotePiece]:
-    """The pieces that fit clearly and are not in the prompt, the best first: what a day has left of its score counts among them."""
+def chosen(found: Iterable[FoundNote], told: Told, age_days: Callable[[str], int], min_score: float) -> list[NotePiece]:
+    """The pieces that fit clearly and are not in the prompt, the best first: what a day has left of its score counts among them.
+
+    `age_days` gives how old a day is; what is of no day does not age.
+    """
     fitting = [one for one in found if one.share >= CLEAR_MATCH and one.piece.text not in told.shown]
-    ranked = sorted(((one.share * remaining(one.piece.day, today), one.piece) for one in fitting), key=lambda one: (-one[0], one[1].place))
+    ranked = sorted(((one.share * remaining(age_days(one.piece.day)), one.piece) for one in fitting), key=lambda one: (-one[0], one[1].place))
     return [piece for score, piece in ranked if score >= max(min_score, NEAR_BEST * ranked[0][0])][:MOST]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, date, datetime, timedelta, tzinfo
 from zoneinfo import ZoneInfo
 
 LOCAL, UNIVERSAL = "local", "UTC"
@@ -16,6 +16,14 @@ def zone_of(name: str) -> tzinfo | None:
 def local_time(time_s: float, zone: tzinfo | None) -> datetime:
     """The date and the time of day of a time, in a zone."""
     return datetime.fromtimestamp(time_s, UTC).astimezone(zone)
+
+
+def age_of(day: str, time_s: float, zone: tzinfo | None) -> int:
+    """How many days ago a `YYYY-MM-DD` was at a time, in a zone; 0 for one ahead, and for what is no day."""
+    try:
+        return max((local_time(time_s, zone).date() - date.fromisoformat(day)).days, 0)
+    except ValueError:
+        return 0
 
 
 def until(hour: int, minute: int, time_s: float, zone: tzinfo | None) -> float:

@@ -24,7 +24,7 @@ from ctxproxy.core.retrieval import FRAME_TOKENS, LINE_TOKENS, Bounds, Elsewhere
 from ctxproxy.core.situation import Situation
 from ctxproxy.core.text_index import Place
 from ctxproxy.errors import StoreUnavailable
-from ctxproxy.proxy.days import local_time, zone_of
+from ctxproxy.proxy.days import age_of, local_time, zone_of
 from ctxproxy.proxy.prepare import Prepared, user_of
 from ctxproxy.proxy.state import State
 
@@ -110,8 +110,8 @@ class _Search:
 
     def noted(self, found: Sequence[FoundNote], told: Told, room: int) -> list[Passage]:
         """What fits of what was found in memory files."""
-        today = f"{local_time(self.situation.now, self.zone):%Y-%m-%d}"
-        ranked = [as_passage(piece) for piece in chosen(found, told, today, self.bounds.min_score)] if found else []
+        age_days = partial(age_of, time_s=self.situation.now, zone=self.zone)
+        ranked = [as_passage(piece) for piece in chosen(found, told, age_days, self.bounds.min_score)] if found else []
         return fill(ranked, lambda one: self.cost([one]), min(room, NOTES_TOKENS), MOST_NOTES)
 
     async def here(self, room: int) -> list[Passage]:
