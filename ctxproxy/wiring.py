@@ -239,7 +239,8 @@ async def _serve(settings: Settings, holder: Holder) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
     async with running_server(holder.current) as (_, url):
-        log.info("ctxproxy %s listens on %s, upstream %s", __version__, url, without_password(settings.upstream.base_url))
+        upstream, library = without_password(settings.upstream.base_url), tokenizers.library()
+        log.info("ctxproxy %s listens on %s, upstream %s, tokens counted by %s", __version__, url, upstream, library)
         await stop.wait()
         log.info("stopping")
 

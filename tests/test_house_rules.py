@@ -116,3 +116,12 @@ def test_the_locks_pin_what_the_project_asks_for_and_agree() -> None:
     assert wanted([*project["build-system"]["requires"], *project["project"]["dependencies"]]) - runtime.keys() == set()
     assert wanted(project["dependency-groups"]["dev"]) - dev.keys() == set()
     assert runtime.items() - dev.items() == set()
+
+
+def test_each_extra_has_a_lock_that_agrees_with_the_tests_lock() -> None:
+    dev = pins("requirements-dev.lock")
+    extras = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    for name, requirements in extras.items():
+        locked = pins(f"requirements-{name}.lock")
+        assert wanted(requirements) - locked.keys() == set()
+        assert {package for package in locked.keys() & dev.keys() if locked[package] != dev[package]} == set()

@@ -18,7 +18,7 @@ def checkout(tmp_path: Path) -> Path:
     """A folder with a blank in its name that holds what `scripts/bootstrap` reads."""
     folder = tmp_path / "a checkout"
     (folder / "scripts").mkdir(parents=True)
-    for name in ("scripts/bootstrap", "scripts/serve", "requirements.lock", "requirements-dev.lock", "pyproject.toml"):
+    for name in ("scripts/bootstrap", "scripts/serve", "requirements.lock", "requirements-dev.lock", "requirements-fast.lock", "pyproject.toml"):
         shutil.copy(PROJECT / name, folder / name)
     return folder
 
@@ -60,6 +60,11 @@ def installs(log: Path) -> list[str]:
     return [line for line in log.read_text(encoding="utf-8").splitlines() if " install " in line]
 
 
+def locks_of(log: Path) -> list[str]:
+    """The locks of each installation."""
+    return [line.partition("--require-hashes ")[2] for line in installs(log) if "--require-hashes" in line]
+
+
 def test_what_is_locked_is_installed_once_by_its_hashes(checkout: Path, fakes: Path, tmp_path: Path) -> None:
     log = tmp_path / "log"
     make_venv(checkout, log)
@@ -86,8 +91,20 @@ def test_what_the_tests_need_is_enough_to_serve_but_not_the_other_way_round(chec
     make_venv(checkout, log)
     for kind in ((), ("dev",), (), ("dev",)):
         assert run(checkout, "scripts/bootstrap", *kind, path=fakes).returncode == 0
-    locks = [line.split()[-1] for line in installs(log) if "--require-hashes" in line]
-    assert locks == ["requirements.lock", "requirements-dev.lock"]
+    assert locks_of(log) == ["-r requirements.lock", "-r requirements-dev.lock"]
+
+
+def test_an_extra_is_installed_beside_what_is_there_and_stays(checkout: Path, fakes: Path, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    make_venv(checkout, log)
+    for kinds in (("fast",), (), ("fast",), ("dev",), ("dev", "fast")):
+        assert run(checkout, "scripts/bootstrap", *kinds, path=fakes).returncode == 0
+    assert locks_of(log) == ["-r requirements-fast.lock -r requirements.lock", "-r requirements-dev.lock -r requirements-fast.lock"]
+
+
+def test_an_unknown_extra_is_refused_with_the_known_ones(checkout: Path, fakes: Path) -> None:
+    done = run(checkout, "scripts/bootstrap", "slow", path=fakes)
+    assert (done.returncode, done.stderr.strip()) == (2, "scripts/bootstrap: unknown argument 'slow'; known are dev fast")
 
 
 def test_an_installation_that_failed_is_tried_again(checkout: Path, fakes: Path, tmp_path: Path) -> None:

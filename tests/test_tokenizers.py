@@ -32,7 +32,7 @@ def reference(name: str) -> tiktoken.Encoding:
 
 @pytest.fixture(scope="module", params=NAMES)
 def pair(request):
-    return open_tokenizer(request.param), reference(request.param)
+    return opening.load_reference(request.param), reference(request.param)
 
 
 def exact(encoding: tiktoken.Encoding, text: str) -> int:

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from ctxproxy.tokenizers.bpe import BytePairTokenizer, LargerOf
-from ctxproxy.tokenizers.open import encoding_for, open_tokenizer, tokenizer_for
+from ctxproxy.tokenizers.open import encoding_for, library, open_tokenizer, tokenizer_for
 
-__all__ = ["BytePairTokenizer", "LargerOf", "encoding_for", "open_tokenizer", "tokenizer_for"]
+__all__ = ["BytePairTokenizer", "LargerOf", "encoding_for", "library", "open_tokenizer", "tokenizer_for"]

@@ -26,6 +26,8 @@ line break or punctuation. The apostrophe is left out (`don't`); Python's blanks
 class BytePairTokenizer:
     """A `Tokenizer` over one tiktoken encoding; safe to use from many threads, which run side by side (no GIL while it counts)."""
 
+    library = f"tiktoken {tiktoken.__version__}"
+
     def __init__(self, encoding: tiktoken.Encoding) -> None:
         self._encoding = encoding
 

@@ -17,6 +17,7 @@ import tiktoken
 from ctxproxy.errors import ConfigError
 from ctxproxy.ports import Tokenizer
 from ctxproxy.tokenizers.bpe import BytePairTokenizer, LargerOf
+from ctxproxy.tokenizers.fast import FastTokenizer, faster
 
 
 class Published(NamedTuple):
@@ -69,6 +70,12 @@ def open_tokenizer(encoding: str) -> Tokenizer:
         return _load(encoding)
 
 
+def library() -> str:
+    """What counts, with its version; opens a tokenizer if none is open."""
+    with _LOADING:
+        return _load("o200k_base").library
+
+
 def tokenizer_for(model: str, encoding: str | None = None) -> Tokenizer:
     """The tokenizer of a model: of the configured encoding if one is given, else by name, else the larger of both encodings; see open_tokenizer."""
     known = encoding or encoding_for(model)
@@ -84,7 +91,12 @@ def encoding_for(model: str) -> str | None:
 
 
 @cache
-def _load(encoding: str) -> Tokenizer:
+def _load(encoding: str) -> BytePairTokenizer | FastTokenizer:
+    return faster(load_reference(encoding))
+
+
+def load_reference(encoding: str) -> BytePairTokenizer:
+    """A new tokenizer that counts with tiktoken alone; raises as open_tokenizer does."""
     if encoding not in ENCODINGS:
         raise ConfigError(f"unknown encoding {encoding!r}; known are {', '.join(ENCODINGS)}")
     ranks = _ranks(encoding)
