@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from ctxproxy.core.effects import Effect, Forget
+from ctxproxy.core.effects import AppendMessages, CountUse, Effect, Forget, MoveTip, OpenSession, PutWindow
 from ctxproxy.core.messages import Tip
 from ctxproxy.core.records import Checkpoint, Located, LogPage, Page, Pin, Session, SessionKey, StoredMessage, Summary, Totals, WindowBelief
 from ctxproxy.store.cached import Histories, Since
@@ -33,12 +33,13 @@ from ctxproxy.store.rows import (
 )
 from ctxproxy.store.sqlite_carryover import SqliteCarryover
 from ctxproxy.store.sqlite_chunks import SqliteChunks
+from ctxproxy.store.sqlite_direct import SqliteDirect
 from ctxproxy.store.sqlite_facts import SqliteFacts
 from ctxproxy.store.sqlite_file import OnDamage
 from ctxproxy.store.sqlite_readers import SqliteReaders
 from ctxproxy.store.sqlite_retention import SqliteRetention
 from ctxproxy.store.sqlite_sharing import SqliteGrants, SqliteGraphs, SqliteRatings
-from ctxproxy.store.sqlite_writer import SqliteWriter
+from ctxproxy.store.sqlite_writer import SqliteWriter, Work
 
 KNOWN_CHUNKS = (16, 256, 4096)
 """How many tips from the end `known` asks for at a time: nearly always all but the last few are stored."""
@@ -47,12 +48,19 @@ LONG_HISTORY = 500
 """Messages from which on making the values would hold the loop up for milliseconds."""
 
 
+QUICK = (OpenSession, AppendMessages, CountUse, MoveTip, PutWindow)
+"""What a turn of a conversation writes."""
+QUICK_BYTES = 32_768
+"""Of messages that are written at once, without a thread: a few hundred microseconds."""
+
+
 class SqliteStore:
     """`ports.Store` in a file; made by `open`."""
 
-    def __init__(self, writer: SqliteWriter, readers: SqliteReaders, histories: Histories) -> None:
+    def __init__(self, writer: SqliteWriter, readers: SqliteReaders, direct: SqliteDirect, histories: Histories) -> None:
         self._writer = writer
         self._readers = readers
+        self._direct = direct
         self._histories = histories
         self._queries = named_queries("reads.sql")
         self.carryover = SqliteCarryover(writer, readers)
@@ -79,17 +87,20 @@ class SqliteStore:
         except BaseException:
             await writer.close()
             raise
-        return cls(writer, readers, Histories(cache_bytes))
+        direct = SqliteDirect(path)
+        direct.open()
+        return cls(writer, readers, direct, Histories(cache_bytes))
 
     async def session(self, key: SessionKey) -> Session | None:
-        rows = await self._rows("session", **key_values(key))
+        rows = await self._small("session", **key_values(key))
         return session_of(rows[0]) if rows else None
 
     async def known(self, key: SessionKey, tips: Sequence[Tip]) -> int:
         end = len(tips)
         for size in (*KNOWN_CHUNKS, end):
             start = max(0, end - size)
-            rows = await self._rows("last_known", **key_values(key), tips=tips_value(tips[start:end]))
+            ask = self._small if size == KNOWN_CHUNKS[0] else self._rows
+            rows = await ask("last_known", **key_values(key), tips=tips_value(tips[start:end]))
             if rows[0][0] is not None:
                 return start + int(rows[0][0]) + 1
             end = start
@@ -130,7 +141,7 @@ class SqliteStore:
         return [summary_of(row) for row in rows]
 
     async def pins(self, key: SessionKey) -> list[Pin]:
-        return [pin_of(row) for row in await self._rows("pins", **key_values(key))]
+        return [pin_of(row) for row in await self._small("pins", **key_values(key))]
 
     async def windows(self) -> list[WindowBelief]:
         return [window_of(row) for row in await self._rows("windows")]
@@ -162,16 +173,22 @@ class SqliteStore:
         return totals_of((await self._rows("totals"))[0])
 
     async def apply(self, effects: Sequence[Effect]) -> bool:
+        if self._writer.is_idle and _is_quick(effects):
+            outcome = self._direct.write(lambda writer: writer.carry_out(effects))
+            if outcome is not None:
+                if self._direct.is_due():
+                    self._writer.fold()
+                return outcome
         forgets = [effect for effect in effects if isinstance(effect, Forget)]
         try:
-            return await self._writer.submit(lambda writer: writer.carry_out(effects), erases=any(one.erase for one in forgets))
+            return await self._submitted(lambda writer: writer.carry_out(effects), erases=any(one.erase for one in forgets))
         finally:
             for one in forgets:
                 self._histories.drop(one.key)
 
     async def erase(self, key: SessionKey) -> bool:
         try:
-            return await self._writer.submit(lambda writer: writer.erase(key), erases=True)
+            return await self._submitted(lambda writer: writer.erase(key), erases=True)
         finally:
             self._histories.drop(key)
 
@@ -179,8 +196,21 @@ class SqliteStore:
         await self._rows("ping")
 
     async def close(self) -> None:
+        self._direct.close()
         await self._readers.close()
         await self._writer.close()
+
+    async def _submitted(self, work: Work, *, erases: bool) -> bool:
+        """What the writer gives; where it has mended something, small work is done at once again."""
+        outcome = await self._writer.submit(work, erases=erases)
+        if not self._direct.is_open and not self._writer.is_closed:
+            self._direct.open()
+        return outcome
+
+    async def _small(self, query_name: str, /, **values: object) -> list[Row]:
+        """The rows of a query that takes some microseconds."""
+        rows = self._direct.rows(self._queries[query_name], values)
+        return await self._rows(query_name, **values) if rows is None else rows
 
     async def _rows(self, query_name: str, /, **values: object) -> list[Row]:
         return await self._readers.rows(self._queries[query_name], values)
@@ -188,3 +218,14 @@ class SqliteStore:
 
 def _messages(rows: Sequence[Row]) -> list[StoredMessage]:
     return [message_of(row) for row in reversed(rows)]
+
+
+def _is_quick(effects: Sequence[Effect]) -> bool:
+    """Whether effects take no longer than the way to the writer's thread and back."""
+    size = 0
+    for effect in effects:
+        if not isinstance(effect, QUICK):
+            return False
+        if isinstance(effect, AppendMessages):
+            size += sum(len(message.raw) for message in effect.messages)
+    return size <= QUICK_BYTES

@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 from typing import TypeAlias
 
@@ -38,6 +39,13 @@ GATHER_MAX = 256
 
 RECHECK_S = 60.0
 """A file in which damage was met is checked whole, but no more often than this: one too big to be checked in time is met again and again."""
+
+
+class Sign(Enum):
+    """What stands between the jobs."""
+
+    FOLD = "fold"
+    END = "end"
 
 
 @dataclass(slots=True)
@@ -74,9 +82,21 @@ class SqliteWriter:
         self._suspect = False
         self._damage_met = False
         self._checked_at = -RECHECK_S
-        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._jobs: queue.SimpleQueue[_Job | Sign] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="ctxproxy-store", daemon=True)
         self._closed = False
+        self._handed_in = self._done = 0
+        self._fold_due = False
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether all that was handed in is done."""
+        return self._handed_in == self._done
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether nothing is taken any more."""
+        return self._closed
 
     async def start(self) -> None:
         """Open the file, made, checked and migrated; raises ConfigError or StoreUnavailable."""
@@ -109,14 +129,19 @@ class SqliteWriter:
     async def _hand_in(self, work: Work | None, *, erases: bool = False) -> bool:
         loop = asyncio.get_running_loop()
         job = _Job(work, erases, loop, loop.create_future())
+        self._handed_in += 1
         self._jobs.put(job)
         return await job.waiter
+
+    def fold(self) -> None:
+        """Have the log folded into the file, as far as nobody reads its old state; returns at once."""
+        self._jobs.put(Sign.FOLD)
 
     async def close(self) -> None:
         """Finish what was handed in and close the file; may be called twice."""
         if not self._closed:
             self._closed = True
-            self._jobs.put(None)
+            self._jobs.put(Sign.END)
         await asyncio.to_thread(self._thread.join)
 
     def _run(self) -> None:
@@ -124,14 +149,18 @@ class SqliteWriter:
         while going:
             jobs, going = self._gather()
             self._carry_out(jobs)
+            self._done += len(jobs)
         self._drop_connection()
 
     def _gather(self) -> tuple[list[_Job], bool]:
-        """All that waits, at least one, and whether to go on afterwards."""
+        """All that waits, at least one job or sign, and whether to go on afterwards."""
         jobs: list[_Job] = []
         job = self._jobs.get()
-        while job is not None:
-            jobs.append(job)
+        while job is not Sign.END:
+            if job is Sign.FOLD:
+                self._fold_due = True
+            else:
+                jobs.append(job)
             if len(jobs) == GATHER_MAX:
                 return jobs, True
             try:
@@ -157,6 +186,9 @@ class SqliteWriter:
                 job.tell()
         if erasing or fresh:
             self._scrub(writer, erasing)
+        if self._fold_due:
+            self._fold_due = False
+            self._fold(writer)
 
     def _ready(self) -> tuple[EffectWriter, bool]:
         """The connection, and whether it is new: after an error, or when the path leads elsewhere (somebody moved or deleted our file).
@@ -196,6 +228,12 @@ class SqliteWriter:
             return
         for job in erasing:
             job.tell()
+
+    def _fold(self, writer: EffectWriter) -> None:
+        try:
+            writer.connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+        except sqlite3.Error as error:
+            self._suspect_after(error)  # the log grows until it works again; whoever writes next is told what is wrong
 
     def _suspect_after(self, error: Exception) -> None:
         if isinstance(error, sqlite3.Error):

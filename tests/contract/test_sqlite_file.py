@@ -23,6 +23,7 @@ from ctxproxy.core.records import Checkpoint, FrozenEntry, Pin, Session, Session
 from ctxproxy.errors import ConfigError, StoreUnavailable
 from ctxproxy.store import MemoryStore, SetAside, SqliteStore, open_store, rows, sqlite_file, sqlite_writer
 from ctxproxy.store.queries import migrations, named_queries
+from ctxproxy.store.sqlite import QUICK_BYTES
 from ctxproxy.store.sqlite_file import APPLICATION_ID
 from tests.contract.conftest import no_damage
 from tests.contract.samples import KEY, OTHER, begun, chain, checkpoint, message, summary
@@ -427,7 +428,7 @@ async def test_work_that_fails_takes_nobody_else_with_it(path: Path) -> None:
 
 async def test_what_was_handed_in_is_carried_out_though_its_task_is_cancelled(path: Path) -> None:
     async with opened(path) as store:
-        task = asyncio.create_task(store.apply([OpenSession(KEY, 1.0)]))
+        task = asyncio.create_task(store.apply(begun(KEY, chain("long " * QUICK_BYTES))))
         await asyncio.sleep(0)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
