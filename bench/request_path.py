@@ -80,7 +80,7 @@ class Timer:
 
 
 def said(dice: random.Random, role: str, chars: int) -> str:
-    text = " ".join(dice.choice(WORDS) + str(dice.randrange(1000)) for _ in range(chars // 9))
+    text = " ".join(dice.choice(WORDS) if dice.random() < 0.97 else str(dice.randrange(1000)) for _ in range(chars // 5))
     return json.dumps({"role": role, "content": text}, separators=(",", ":"))
 
 
@@ -115,6 +115,7 @@ async def one_request(state: State, settings: Settings, body: bytes, timer: Time
 async def idle(state: State) -> None:
     """Wait until nothing is left to be done behind the answers."""
     while state.tasks._running:
+        state.lull.hurry()
         await asyncio.sleep(0.001)
 
 

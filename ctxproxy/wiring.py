@@ -30,6 +30,7 @@ from ctxproxy.proxy.erasing import Eraser
 from ctxproxy.proxy.fact_desk import FactDesk
 from ctxproxy.proxy.health import Health
 from ctxproxy.proxy.index_desk import IndexDesk
+from ctxproxy.proxy.lull import Lull
 from ctxproxy.proxy.memory_files import MemoryFiles
 from ctxproxy.proxy.metrics import Metrics
 from ctxproxy.proxy.note_search import NoteSearch
@@ -144,9 +145,9 @@ async def running_state(settings: Callable[[], Settings]) -> AsyncIterator[State
     secret = tenant_secret(Path(first.data_dir))
     store = await open_store(store_url(first), on_damage=_told_damage, cache_bytes=int(first.store.cache_mb * MEGABYTE))
     upstreams, known, tasks, metrics = _Upstreams(settings), _Tokenizers(), Tasks(), Metrics()
-    readings = Readings(READINGS_BYTES)
-    facts = FactDesk(store, readings, metrics, tasks)
-    index = IndexDesk(store, metrics, tasks, lambda: settings().retrieval.kind != "off")
+    readings, lull = Readings(READINGS_BYTES), Lull()
+    facts = FactDesk(store, readings, metrics, tasks, lull)
+    index = IndexDesk(store, metrics, tasks, lull, lambda: settings().retrieval.kind != "off")
     desk = SummaryDesk(store, upstreams, metrics, tasks, facts, index)
     files, note_search = MemoryFiles(Path(first.data_dir)), NoteSearch(Path(first.data_dir))
     state = State(
@@ -163,6 +164,7 @@ async def running_state(settings: Callable[[], Settings]) -> AsyncIterator[State
         identities=Identities(IDENTITIES_BYTES),
         readings=readings,
         tasks=tasks,
+        lull=lull,
         health=Health(time.time),
         metrics=metrics,
         notes=Notes(files, store, desk, metrics, tasks, time.time),
@@ -183,6 +185,7 @@ async def running_state(settings: Callable[[], Settings]) -> AsyncIterator[State
         yield state
     finally:
         timers.close()
+        lull.open()
         await tasks.close(CLOSE_WITHIN_S)
         await upstreams.close()
         await store.close()

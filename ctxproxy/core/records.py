@@ -90,6 +90,8 @@ class Session:
     """User messages among them."""
     forgotten: frozenset[Tip] = frozenset()
     """Messages that are never sent again (`DELETE …/messages/{tip}`)."""
+    has_decisions: bool = False
+    """Any checkpoint, summary or pin is kept of it."""
     user: str = ""
     """The `X-User-Id` that it came with; "" if it had none."""
     kept: bool = False

@@ -62,7 +62,8 @@ class _Routes:
         return web.json_response({"name": "ctxproxy", "api": "/v1/chat/completions", "admin": OWN + "api/"})
 
     async def chat(self, request: web.Request) -> web.StreamResponse:
-        return await chat_completions(self._state, request)
+        with self._state.lull.request():
+            return await chat_completions(self._state, request)
 
     async def forward(self, request: web.Request) -> web.StreamResponse:
         if request.path.startswith(OWN) or request.path == "/favicon.ico":

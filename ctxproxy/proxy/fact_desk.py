@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ctxproxy.core.memory_points import Told, changes
 from ctxproxy.core.messages import Tip
@@ -17,6 +17,7 @@ from ctxproxy.errors import StoreUnavailable
 from ctxproxy.ports import Store
 from ctxproxy.proxy.counting import Readings
 from ctxproxy.proxy.erasing import forgotten_meanwhile
+from ctxproxy.proxy.lull import Lull
 from ctxproxy.proxy.metrics import Metrics
 from ctxproxy.proxy.tasks import Tasks
 
@@ -64,20 +65,30 @@ def _batches(rows: Sequence[StoredMessage]) -> Iterator[list[StoredMessage]]:
         yield batch
 
 
+def _together(first: _Job, second: _Job) -> _Job | None:
+    """Messages that follow each other as one job; None where they are too many, or of two users, or something else is to be done."""
+    if not (first.rows and second.rows) or first.user != second.user or second.rows[0].parent != first.tip:
+        return None
+    size = sum(len(row.raw) for row in (*first.rows, *second.rows))
+    return replace(first, tip=second.tip, rows=(*first.rows, *second.rows)) if size <= AT_ONCE_BYTES else None
+
+
 class FactDesk:
     """Reads messages in a thread and writes what they tell; a failure is logged and counted, and nobody else hears of it. An `erasing.Part`."""
 
-    def __init__(self, store: Store, readings: Readings, metrics: Metrics, tasks: Tasks) -> None:
+    def __init__(self, store: Store, readings: Readings, metrics: Metrics, tasks: Tasks, lull: Lull) -> None:
         self._store = store
         self._readings = readings
         self._metrics = metrics
         self._tasks = tasks
+        self._lull = lull
         self._lines: dict[SessionKey, _Line] = {}
         self._thread = asyncio.Semaphore(1)
         """One at a time: the threads are there for requests."""
 
     def note(self, key: SessionKey, user: str, rows: Sequence[StoredMessage], before: Sequence[Told] = ()) -> None:
         """Have these messages read; `before` are user messages right before them that a remark may mean. Returns at once."""
+        self._lull.hold(sum(len(row.raw) for row in rows))
         for batch in _batches(rows):
             self._add(key, _Job(batch[-1].tip, user, tuple(batch), tuple(before)))
             heard = [row for row in batch if row.role == "user" and row.raw][-HEARD_BEFORE:]
@@ -94,6 +105,7 @@ class FactDesk:
         for line in lines:
             line.jobs.clear()
         if lines:
+            self._lull.hurry()
             await asyncio.wait([line.work for line in lines])
 
     async def forget(self, key: SessionKey, tips: Collection[Tip]) -> None:
@@ -105,6 +117,9 @@ class FactDesk:
             jobs = deque([job])
             self._lines[key] = _Line(jobs, self._tasks.start(self._work(key, jobs), "facts"))
             return
+        if line.jobs and (both := _together(line.jobs[-1], job)):
+            line.jobs[-1] = both
+            return
         if len(line.jobs) >= MOST_WAITING:
             line.jobs.popleft()
             self._metrics.memory_points.labels("left_out").inc()
@@ -114,7 +129,9 @@ class FactDesk:
         """Do all that waits for a session, one after the other."""
         try:
             while jobs:
-                await self._do(key, jobs.popleft())
+                await self._lull.come()
+                if jobs:
+                    await self._do(key, jobs.popleft())
         finally:
             del self._lines[key]
 

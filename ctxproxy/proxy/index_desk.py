@@ -18,6 +18,7 @@ from ctxproxy.core.text_index import Posting, Postings
 from ctxproxy.core.wire import from_log
 from ctxproxy.errors import StoreUnavailable
 from ctxproxy.ports import Store
+from ctxproxy.proxy.lull import Lull
 from ctxproxy.proxy.metrics import Metrics
 from ctxproxy.proxy.tasks import Tasks
 
@@ -42,11 +43,12 @@ class Said:
 class IndexDesk:
     """Cuts messages into pieces in a thread and has the store index them, one session's in order; an `erasing.Part`."""
 
-    def __init__(self, store: Store, metrics: Metrics, tasks: Tasks, is_wanted: Callable[[], bool]) -> None:
+    def __init__(self, store: Store, metrics: Metrics, tasks: Tasks, lull: Lull, is_wanted: Callable[[], bool]) -> None:
         self._store = store
         self._is_wanted = is_wanted
         self._metrics = metrics
         self._tasks = tasks
+        self._lull = lull
         self._waiting: dict[SessionKey, dict[Tip, Said | Summary]] = {}
         self._work: dict[SessionKey, asyncio.Task[None]] = {}
         self._complete: OrderedDict[SessionKey, None] = OrderedDict()
@@ -57,6 +59,7 @@ class IndexDesk:
         """Have messages indexed; returns at once, and they can be found from now on."""
         if messages and self._is_wanted():
             self._waiting.setdefault(key, {}).update(messages)
+            self._lull.hold(sum(len(one.raw) for one in messages.values()))
             self._begin(key)
 
     def note_summary(self, key: SessionKey, summary: Summary) -> None:
@@ -83,6 +86,7 @@ class IndexDesk:
             self._waiting.pop(key, None)
             self._complete.pop(key, None)
         if work := [self._work[key] for key in keys if key in self._work]:
+            self._lull.hurry()
             await asyncio.wait(work)
 
     async def forget(self, key: SessionKey, tips: Collection[Tip]) -> None:
@@ -92,6 +96,8 @@ class IndexDesk:
             waiting.pop(tip, None)
             waiting.pop(f"summary {tip}", None)
         if work := self._work.get(key):
+            await asyncio.sleep(0)  # what has only just begun waits for a lull by then
+            self._lull.hurry()
             await asyncio.wait([work])
 
     async def _complete_from(self, key: SessionKey, history: Sequence[Message], tips: Sequence[Tip], now: float) -> None:
@@ -106,6 +112,8 @@ class IndexDesk:
     async def _write(self, key: SessionKey) -> None:
         """Hand all that waits for a session to the store; where it does not answer, that is indexed when the session is next searched."""
         try:
+            if key in self._waiting:
+                await self._lull.come()
             while waiting := self._waiting.get(key):
                 batch = _batch(waiting)
                 async with self._thread:

@@ -19,7 +19,7 @@ from ctxproxy.core.messages import ROOT, Message, Tip, chain, leading_system, re
 from ctxproxy.core.policy import Policy
 from ctxproxy.core.preloads import fits_beside
 from ctxproxy.core.presets import acts_when_short
-from ctxproxy.core.records import Checkpoint, Session, SessionKey, StoredMessage, Summary, WindowBelief
+from ctxproxy.core.records import Checkpoint, Session, StoredMessage, Summary, WindowBelief
 from ctxproxy.core.restoring import left_behind
 from ctxproxy.core.sessions import Joined, Reconciled, answers_open_calls, frame_of, join_full, join_thin, may_be_thin
 from ctxproxy.core.situation import Situation
@@ -107,7 +107,7 @@ async def prepare(state: State, settings: Settings, chat: ChatRequest, caller: C
         leading = tuple(read(raw) for raw in session.system)
     tokenizer = await tokenizer_for(state, settings, chat.model)
     belief = state.windows.belief(caller.target.origin, chat.model, settings.models)
-    decisions = await decisions_for(state, caller.key, reconciled.tips)
+    decisions = await decisions_for(state, session, reconciled.tips)
     prompt_tokens = budget(caller.policy, belief.window, chat.max_output, 0).prompt_tokens
     preload = await preload_for(state, settings, session, Opening(caller, reconciled.history, prompt_tokens, tokenizer.count, bare is not None))
     added = bare is not None or bool(preload) or (settings.retrieval.kind != "off" and user_of(caller, session) != "")
@@ -146,10 +146,11 @@ def _touched(session: Session | None, decisions: Decisions) -> bool:
     return bool(decisions.checkpoints or decisions.pins or (session and (session.forgotten or session.cleared)))
 
 
-async def decisions_for(state: State, key: SessionKey | None, tips: Sequence[Tip]) -> Decisions:
+async def decisions_for(state: State, session: Session | None, tips: Sequence[Tip]) -> Decisions:
     """What was decided and kept for a history; nothing without a session."""
-    if key is None:
+    if session is None or not session.has_decisions:
         return Decisions()
+    key = session.key
     checkpoints = await state.store.checkpoints(key, tips)
     summaries = await state.store.summaries(key, tips)
     return Decisions(checkpoints, summaries, [pin.text for pin in await state.store.pins(key)])
@@ -171,7 +172,7 @@ async def stored_situation(state: State, settings: Settings, session: Session, t
     origin = target_for(settings, session.model).origin
     preload, restore = await stored_preload(state, session), await state.store.carryover.restore(session.key)
     ask = Ask(session.model, origin, policy, leading, None, session.fixed_tokens, session, preload, restore)
-    return await situation_for(state, settings, ask, reconciled, await decisions_for(state, session.key, reconciled.tips))
+    return await situation_for(state, settings, ask, reconciled, await decisions_for(state, session, reconciled.tips))
 
 
 async def situation_for(state: State, settings: Settings, ask: Ask, reconciled: Reconciled, decisions: Decisions) -> Situation:

@@ -14,6 +14,7 @@ from ctxproxy.proxy.erasing import Eraser
 from ctxproxy.proxy.fact_desk import FactDesk
 from ctxproxy.proxy.health import Health
 from ctxproxy.proxy.index_desk import IndexDesk
+from ctxproxy.proxy.lull import Lull
 from ctxproxy.proxy.metrics import Metrics
 from ctxproxy.proxy.note_search import NoteSearch
 from ctxproxy.proxy.notes import Notes
@@ -44,6 +45,7 @@ class State:
     identities: Identities
     readings: Readings
     tasks: Tasks
+    lull: Lull
     health: Health
     metrics: Metrics
     notes: Notes

@@ -119,18 +119,18 @@ class MemoryStore:
         found = [kept for kept in self._kept.values() if kept.place < below and query in kept.session.key.name and tag in ("", kept.session.tag)]
         found.sort(key=lambda kept: kept.place, reverse=True)
         page = found[: page_size(limit)]
-        return Page(tuple(kept.session for kept in page), cursor_of(page[-1].place) if len(found) > len(page) else None)
+        return Page(tuple(kept.told for kept in page), cursor_of(page[-1].place) if len(found) > len(page) else None)
 
     async def find(self, name: str) -> list[Session]:
         self._check_open()
-        return [kept.session for kept in self._kept.values() if kept.session.key.name == name]
+        return [kept.told for kept in self._kept.values() if kept.session.key.name == name]
 
     async def tenants(self, prefix: str) -> list[str]:
         return sorted({tenant for kept in self._everyone() if (tenant := kept.session.key.tenant).startswith(prefix)})[:10]
 
     async def of_user(self, tenant: str, user: str, limit: int) -> list[Session]:
         found = [kept for kept in self._everyone() if (kept.session.key.tenant, kept.session.user) == (tenant, user)]
-        return [kept.session for kept in sorted(found, key=lambda kept: kept.place, reverse=True)[:limit]]
+        return [kept.told for kept in sorted(found, key=lambda kept: kept.place, reverse=True)[:limit]]
 
     async def totals(self) -> Totals:
         self._check_open()
@@ -170,7 +170,7 @@ class MemoryStore:
 
     def _session(self, key: SessionKey) -> Session | None:
         kept = self._of(key)
-        return kept.session if kept else None
+        return kept.told if kept else None
 
     def _check_open(self) -> None:
         if self._closed:

@@ -37,6 +37,11 @@ class Kept:
         return Kept(self.serial, self.session, *kept, *beside)
 
     @property
+    def told(self) -> Session:
+        """The session as a store gives it."""
+        return replace(self.session, has_decisions=bool(self.checkpoints or self.summaries or self.pins))
+
+    @property
     def place(self) -> Place:
         return Place(self.session.last_used, self.serial)
 

@@ -40,6 +40,9 @@ class Decision(msgspec.Struct, frozen=True, array_like=True):
     left: tuple[LeftOut, ...] = ()
 
 
+NONE_FORGOTTEN, NO_OVERRIDES = "[]", "{}"
+"""What nearly all sessions have there."""
+SYSTEM = msgspec.msgpack.Decoder(tuple[bytes, ...])
 NO_SYSTEM = msgspec.msgpack.encode(())
 
 
@@ -70,7 +73,7 @@ def tips_value(tips: Collection[Tip]) -> str:
 
 def session_of(row: Row) -> Session:
     name, tenant, tip, manner, frame, system, model, profile, fixed_tokens, recall, *chosen, created, last_used = row[:17]
-    *counts, forgotten, _ = row[17:]
+    *counts, forgotten, has_decisions, _ = row[17:]
     user, kept, cleared, overrides, tag = chosen
     requests, tokens_in, tokens_sent, compactions, messages, turns, *spent = counts
     return Session(
@@ -78,7 +81,7 @@ def session_of(row: Row) -> Session:
         tip=tip,
         manner=manner,
         frame=frame,
-        system=msgspec.msgpack.decode(system, type=tuple[bytes, ...]),
+        system=SYSTEM.decode(system),
         model=unpack(model),
         profile=unpack(profile),
         fixed_tokens=fixed_tokens,
@@ -92,11 +95,12 @@ def session_of(row: Row) -> Session:
         spent=Spent(*spent),
         messages=messages,
         turns=turns,
-        forgotten=frozenset(json.loads(forgotten)),
+        forgotten=frozenset(json.loads(forgotten)) if forgotten != NONE_FORGOTTEN else frozenset(),
+        has_decisions=bool(has_decisions),
         user=unpack(user),
         kept=bool(kept),
         cleared=tuple(cleared.split()),
-        overrides=json.loads(overrides),
+        overrides=json.loads(overrides) if overrides != NO_OVERRIDES else {},
         tag=unpack(tag),
     )
 
