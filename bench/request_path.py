@@ -31,10 +31,10 @@ from ctxproxy import wiring
 from ctxproxy.config.load import load
 from ctxproxy.config.reload import Holder
 from ctxproxy.config.schema import Settings
+from ctxproxy.core.commands import heard
 from ctxproxy.ports import Call, Headers
 from ctxproxy.proxy.early import EarlyCall
-from ctxproxy.core.commands import heard
-from ctxproxy.proxy.exchange import context_headers, _parsed
+from ctxproxy.proxy.exchange import _parsed, context_headers
 from ctxproxy.proxy.identify import identify
 from ctxproxy.proxy.keeping import Keeping
 from ctxproxy.proxy.outgoing import call_for
@@ -42,7 +42,9 @@ from ctxproxy.proxy.prepare import prepare
 from ctxproxy.proxy.rescue import Rescue
 from ctxproxy.proxy.state import State
 
-WORDS = "the proxy keeps each turn of a long conversation and sends what fits into the window while nothing that was said is lost".split()
+WORDS = ("proxy", "keeps", "turn", "long", "conversation", "sends", "fits", "window", "while", "nothing", "said", "lost", "budget", "answer")
+WORDS_SHARE = 0.97
+"""The rest are numbers."""
 STAGES = ("read", "identify", "prepare", "plan", "send", "headers", "settle", "behind")
 REPLY = "fine, and what comes next?"
 
@@ -80,7 +82,8 @@ class Timer:
 
 
 def said(dice: random.Random, role: str, chars: int) -> str:
-    text = " ".join(dice.choice(WORDS) if dice.random() < 0.97 else str(dice.randrange(1000)) for _ in range(chars // 5))
+    words = (dice.choice(WORDS) if dice.random() < WORDS_SHARE else str(dice.randrange(1000)) for _ in range(chars // 5))
+    text = " ".join(words)
     return json.dumps({"role": role, "content": text}, separators=(",", ":"))
 
 
@@ -114,7 +117,7 @@ async def one_request(state: State, settings: Settings, body: bytes, timer: Time
 
 async def idle(state: State) -> None:
     """Wait until nothing is left to be done behind the answers."""
-    while state.tasks._running:
+    while not state.tasks.is_idle:
         state.lull.hurry()
         await asyncio.sleep(0.001)
 
@@ -136,14 +139,14 @@ def configured(folder: Path, budget: int | None) -> Holder:
 
 async def measured(args: argparse.Namespace, count: int, budget: int | None, profile: cProfile.Profile | None) -> tuple[Timer, Timer]:
     """The first request, and those after it."""
-    dice = random.Random(count)
+    dice = random.Random(count)  # noqa: S311  the same words in every run
     messages = [said(dice, "user" if at % 2 == (count - 1) % 2 else "assistant", args.chars) for at in range(count)]
     first, later = Timer(), Timer()
     with tempfile.TemporaryDirectory() as folder:
         holder = configured(Path(folder), budget)
         async with wiring.running_state(holder.current) as state:
             state.upstream = lambda _: Canned()
-            await one_request(state, holder.current(), body_of(["{\"role\":\"user\",\"content\":\"warm up\"}"]), Timer())
+            await one_request(state, holder.current(), body_of(['{"role":"user","content":"warm up"}']), Timer())
             await one_request(state, holder.current(), body_of(messages), first)
             gc.collect()
             if profile:
