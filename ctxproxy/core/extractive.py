@@ -141,12 +141,16 @@ def pieces_of(messages: Sequence[Message], language: Language, unit_chars: int, 
     labels = LABELS[language]
     names = {call.id: call.name for message in messages for call in tool_calls(message)}
     goal = next((n for n, message in enumerate(messages) if message.role == "user"), -1)
+    kind = f"units {language} {unit_chars}"
     seen: set[str] = set()
     out: list[Piece] = []
     for number, message in enumerate(messages):
+        found: tuple[Unit, ...] = memo(kind, message, lambda m=message: _units_of(m, labels, unit_chars))  # type: ignore[misc]
+        if not found:
+            continue
         factor = ROLE_FACTORS.get(message.role, 1.0) * (GOAL_FACTOR if number == goal else 1.0)
         speaker = Speaker(number, *_label(message, names, labels, factor))
-        for unit in memo(f"units {language} {unit_chars}", message, lambda m=message: _units_of(m, labels, unit_chars)):  # type: ignore[misc]
+        for unit in found:
             key = unit.text.lower()
             if key not in seen:
                 seen.add(key)
@@ -196,7 +200,8 @@ def _ranked(pieces: Sequence[Piece], max_tokens: int) -> list[int]:
     bags = [piece.unit.words for piece in pieces]
     total = len(pieces) + 1
     times = Counter(chain.from_iterable(bags))
-    weights = {word: log(total / (seen + 0.5)) * _class_factor(word) for word, seen in times.items()}
+    rarity = {seen: log(total / (seen + 0.5)) for seen in set(times.values())}
+    weights = {word: rarity[seen] * _class_factor(word) for word, seen in times.items()}
     sizes = [_estimate(piece.unit.text) for piece in pieces]
     factors = (piece.speaker.factor * piece.unit.factor for piece in pieces)
     prices = [(size + COST_FLOOR_TOKENS) ** COST_EXPONENT / factor for size, factor in zip(sizes, factors, strict=True)]
@@ -213,15 +218,17 @@ def _ranked(pieces: Sequence[Piece], max_tokens: int) -> list[int]:
 def _greedy(bags: Sequence[Sequence[str]], weights: dict[str, float], prices: Sequence[float]) -> Iterator[int]:
     """The best next piece, again and again, each making its words count less. Lazy: a gain only falls as more is covered, so one
     that is still the best after recounting is the best of all."""
-    heap = [(-sum(map(weights.__getitem__, bag)) / price, i) for i, (bag, price) in enumerate(zip(bags, prices, strict=True))]
+    weight = weights.__getitem__
+    heap = [(-sum(map(weight, bag)) / price, i) for i, (bag, price) in enumerate(zip(bags, prices, strict=True))]
     heapq.heapify(heap)
     while heap:
-        old, i = heapq.heappop(heap)
-        gain = -sum(map(weights.__getitem__, bags[i])) / prices[i]
-        if gain >= 0:
+        old, i = heap[0]
+        gain = -sum(map(weight, bags[i])) / prices[i]
+        if old < gain < 0 and len(heap) > 1 and gain > min(heap[1:3])[0]:
+            heapq.heapreplace(heap, (gain, i))
             continue
-        if heap and gain > heap[0][0] and gain > old:
-            heapq.heappush(heap, (gain, i))
+        heapq.heappop(heap)
+        if gain >= 0:
             continue
         yield i
         for word in bags[i]:

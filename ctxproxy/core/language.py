@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
+from ctxproxy.core.memo import Memo, no_memo
 from ctxproxy.core.messages import Message, text_of
 
 Language: TypeAlias = Literal["en", "zh"]
@@ -18,7 +19,15 @@ WORD_CHARS = 6
 """Characters of an English word with its blank: what one Chinese character is weighed against."""
 
 
-def language_of(messages: Iterable[Message]) -> Language:
+class Script(NamedTuple):
+    """How much of a text is Chinese and how much Japanese, in characters, and how much is neither, in words."""
+
+    han: int
+    kana: int
+    words: float
+
+
+def language_of(messages: Iterable[Message], memo: Memo = no_memo) -> Language:
     """`zh` if more than half of what user and assistant wrote, code and pasted texts aside, is Chinese; else `en`, Japanese included.
 
     Tool results do not count: their language is their program's (anomalyco/opencode#20156 is a Chinese chat summed up in English).
@@ -26,12 +35,16 @@ def language_of(messages: Iterable[Message]) -> Language:
     han = kana = words = 0.0
     for message in messages:
         if message.role in ("user", "assistant"):
-            text = _sample(text_of(message))
-            own = len(HAN.findall(text))
-            han += own
-            kana += len(KANA.findall(text))
-            words += (len(text) - own) / WORD_CHARS
+            one = memo("script", message, lambda m=message: _script(_sample(text_of(m))))  # type: ignore[misc]
+            han += one.han
+            kana += one.kana
+            words += one.words
     return "zh" if han > words and kana < han / 5 else "en"
+
+
+def _script(text: str) -> Script:
+    han, kana = (0, 0) if text.isascii() else (len(HAN.findall(text)), len(KANA.findall(text)))
+    return Script(han, kana, (len(text) - han) / WORD_CHARS)
 
 
 def han_share(text: str) -> float:

@@ -82,7 +82,7 @@ def recent_turns(s: Situation) -> int:
 
 def context_of(s: Situation, transcript: Transcript) -> Context:
     """What the stages get to know; room for the pinned texts is kept."""
-    language = language_of([entry.message for entry in transcript.entries])
+    language = language_of([entry.message for entry in transcript.entries], s.memo)
     held, gone = pins_tokens(s.pins, s.count, language), gone_tips(s)
     return Context(
         count=s.count,

@@ -171,7 +171,6 @@ FEW_TOKENS = 200
 LEAST_UNITS = 3
 ECHO_CHARS = 40
 WRONG_SCRIPT = 0.15
-BLANKS = re.compile(r"\s+")
 PARTED = re.compile(r"[^\w./:@#-]|[^\x00-\x7f]")
 """What a value holds that is more than one word of a text: a date, an amount, an address in brackets."""
 
@@ -222,7 +221,7 @@ def _echoes(text: str, need: Need) -> bool:
 
 def level(text: str) -> str:
     """A text without differences of case and blanks: what "is it in there" is asked of."""
-    return BLANKS.sub(" ", text).strip().lower()
+    return " ".join(text.split()).lower()
 
 
 def _wrong_script(text: str, need: Need) -> bool:
@@ -254,7 +253,7 @@ def complete(text: str, need: Need, count_text: CountText) -> str:
 def not_in(values: Iterable[str], text: str) -> Iterator[str]:
     """The values that do not stand in a text as a whole: A-10 is not in "A-101"."""
     low = level(text)
-    held = {word.strip(EDGES) for word in CHUNK.findall(low)}
+    held = {word.strip(EDGES) for word in CHUNK.findall(" ".join(set(low.split())))}
     return (value for value in values if (own := value.lower()) not in held and not (PARTED.search(own) and own in low))
 
 
