@@ -35,6 +35,7 @@ from ctxproxy.proxy.memory_files import MemoryFiles
 from ctxproxy.proxy.metrics import Metrics
 from ctxproxy.proxy.note_search import NoteSearch
 from ctxproxy.proxy.notes import Notes
+from ctxproxy.proxy.outcome_log import OutcomeLog
 from ctxproxy.proxy.retention import EVERY_S, Sweeper
 from ctxproxy.proxy.sections import sections_of
 from ctxproxy.proxy.state import State
@@ -172,6 +173,7 @@ async def running_state(settings: Callable[[], Settings]) -> AsyncIterator[State
         facts=facts,
         index=index,
         note_search=note_search,
+        outcomes=OutcomeLog(Path(first.data_dir), tasks),
         sections=sections_of(store, files),
     )
     await state.windows.load()

@@ -151,6 +151,7 @@ class Memory(Section, frozen=True):
     daily_text: Literal["summary", "events"] = "summary"
     distill: Literal["off", "daily", "manual"] = "off"
     facts: bool = True
+    outcomes: bool = False
     preload: Preload = Preload()
 
 

@@ -37,10 +37,12 @@ REASONING = (
 """What marks an answer that argues or decides."""
 WISH_WORDS = ("prefer", "hate", "i like", "i love", "favorite", "favourite", "budget", "喜欢", "讨厌", "偏好", "预算")
 """001-44: what the user likes and has, though it states no rule ("预算中等")."""
+Bonus: TypeAlias = Literal["keyword", "recency", "preference", "rule"]
 KEYWORD_BONUS, RECENCY_BONUS = 0.4, 0.2
 """Together less than the step between two classes: a new greeting never outranks an old question (001-12)."""
 WISH_BONUS, RULE_BONUS = 1.75, 2.25
 """For the user's preferences and rules (001-44, 001-61): above any reasoning, below a summary, which holds more of them (D6)."""
+BONUSES: Mapping[Bonus, float] = MappingProxyType({"keyword": KEYWORD_BONUS, "recency": RECENCY_BONUS, "preference": WISH_BONUS, "rule": RULE_BONUS})
 TEXT_CHARS = 4000
 """Of a longer message, so much of its beginning and its end together is read."""
 SMALL_TALK_CHARS = 24
@@ -58,11 +60,41 @@ class Priority(NamedTuple):
         return -self.score, RANKS.index(self.kind)
 
 
+class Features(NamedTuple):
+    """What the score of a group is made of."""
+
+    kind: Kind
+    wish: Literal["", "preference", "rule"]
+    """Only of the user's words."""
+    has_keyword: bool
+    recency: float
+    """From 0, the oldest group, to 1, which none has."""
+
+
 def priorities(
-    transcript: Transcript, goal_tokens: int, keywords: Collection[str] = KEYWORDS, scores: Mapping[Kind, float] = SCORES
+    transcript: Transcript,
+    goal_tokens: int,
+    keywords: Collection[str] = KEYWORDS,
+    scores: Mapping[Kind, float] = SCORES,
+    bonuses: Mapping[Bonus, float] = BONUSES,
 ) -> list[Priority]:
     """One for each group of a transcript; a first user message over `goal_tokens` is a document and no goal."""
-    found: list[Priority] = []
+    return [Priority(one.kind, score(one, scores, bonuses)) for one in features(transcript, goal_tokens, keywords)]
+
+
+def score(one: Features, scores: Mapping[Kind, float] = SCORES, bonuses: Mapping[Bonus, float] = BONUSES) -> float:
+    """What a group is worth; what is not in `scores` or `bonuses` counts as by default."""
+    total = scores.get(one.kind, SCORES[one.kind]) + one.recency * bonuses.get("recency", RECENCY_BONUS)
+    if one.has_keyword:
+        total += bonuses.get("keyword", KEYWORD_BONUS)
+    if one.wish:
+        total += bonuses.get(one.wish, BONUSES[one.wish])
+    return total
+
+
+def features(transcript: Transcript, goal_tokens: int, keywords: Collection[str] = KEYWORDS) -> list[Features]:
+    """Those of each group of a transcript."""
+    found: list[Features] = []
     total = len(transcript.groups)
     for n, group in enumerate(transcript.groups):
         entries = transcript.entries[group.start : group.end]
@@ -71,12 +103,8 @@ def priorities(
             continue
         texts = [_sample(text_of(entry.message)).lower() for entry in entries]
         kind = _kind(transcript, group, texts, goal_tokens)
-        bonus = (
-            RECENCY_BONUS * n / total
-            + (KEYWORD_BONUS if _holds(texts, keywords) else 0)
-            + (_wish_bonus(_sample(text_of(entries[0].message))) if kind == "user" else 0)
-        )
-        found.append(Priority(kind, scores.get(kind, SCORES[kind]) + bonus))
+        wish = _wish(_sample(text_of(entries[0].message))) if kind == "user" else ""
+        found.append(Features(kind, wish, _holds(texts, keywords), n / total))
     return found
 
 
@@ -92,14 +120,14 @@ def _holds(texts: Sequence[str], words: Collection[str]) -> bool:
     return False
 
 
-def _wish_bonus(text: str) -> float:
-    """For a rule or limit, for a preference, for a word of one, else 0."""
+def _wish(text: str) -> Literal["", "preference", "rule"]:
+    """Whether the user states a rule or limit, a preference or a word of one, or neither."""
     weight = 0.0
     for sentence in rules.candidates(text):
         weight = max(weight, rules.rule_weight(sentence))
         if weight >= rules.RULE:
-            return RULE_BONUS
-    return WISH_BONUS if weight or _holds([text.lower()], WISH_WORDS) else 0.0
+            return "rule"
+    return "preference" if weight or _holds([text.lower()], WISH_WORDS) else ""
 
 
 def _kind(transcript: Transcript, group: Span, texts: Sequence[str], goal_tokens: int) -> Kind:

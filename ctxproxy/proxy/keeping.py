@@ -86,6 +86,8 @@ class Keeping:
         self._summarize_ahead()
         self._note()
         self._carry_over()
+        if complete and self._settings.memory.outcomes:
+            self._state.outcomes.begin(self._got.plan, replies)
 
     def _forget_again(self) -> None:
         """See that no decision that was just made keeps what was forgotten while it was."""

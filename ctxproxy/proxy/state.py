@@ -18,6 +18,7 @@ from ctxproxy.proxy.lull import Lull
 from ctxproxy.proxy.metrics import Metrics
 from ctxproxy.proxy.note_search import NoteSearch
 from ctxproxy.proxy.notes import Notes
+from ctxproxy.proxy.outcome_log import OutcomeLog
 from ctxproxy.proxy.recall_offer import RecallOffers
 from ctxproxy.proxy.sections import Section
 from ctxproxy.proxy.summary_desk import SummaryDesk
@@ -53,6 +54,7 @@ class State:
     facts: FactDesk
     index: IndexDesk
     note_search: NoteSearch
+    outcomes: OutcomeLog
     sections: Sequence[Section]
     """What an exported session holds beside its log."""
     recall: RecallOffers = field(default_factory=RecallOffers)

@@ -102,6 +102,13 @@ def test_keywords_and_scores_can_be_ones_own() -> None:
     assert priorities(t, 100, scores={"assistant": 1.5})[1].score == pytest.approx(1.5 + RECENCY_BONUS / 3)
 
 
+def test_bonuses_can_be_ones_own() -> None:
+    t = transcript([user("x"), user("Never take the final train."), user("I like tea."), user("y")])
+    _, rule, wish, _ = priorities(t, 100, bonuses={"keyword": 0.0, "recency": 1.0, "rule": 0.5, "preference": 0.25})
+    assert (rule.score, wish.score) == (pytest.approx(6 + 1 / 4 + 0.5), pytest.approx(6 + 2 / 4 + 0.25))
+    assert priorities(t, 100, bonuses={}) == priorities(t, 100)
+
+
 def test_of_two_alike_the_newer_counts_more() -> None:
     older, newer = scored(assistant("the same words"), assistant("the same words"))
     assert newer.key < older.key

@@ -10,7 +10,7 @@ import msgspec
 
 from ctxproxy.core.filling import Window
 from ctxproxy.core.policy import Fraction
-from ctxproxy.core.priorities import KEYWORDS, Kind, priorities
+from ctxproxy.core.priorities import KEYWORDS, Bonus, Kind, priorities
 from ctxproxy.core.stages.base import Context, Stage, register
 from ctxproxy.core.transcript import Edit, Transcript
 
@@ -18,8 +18,8 @@ from ctxproxy.core.transcript import Edit, Transcript
 @register("priority_window", loss="lossy")
 class PriorityWindow(Stage, frozen=True, forbid_unknown_fields=True):
     """Fills `fill` of the limit: the newest `min_recent` groups as far as they fit, then those that score highest; one that does not fit is
-    passed over for a smaller one (D8). `scores` are laid over the classes of `priorities`, texts with a word of `keywords` score more. A
-    first user message over `goal_share` of the limit is no goal.
+    passed over for a smaller one (D8). `scores` are laid over the classes of `priorities`, `bonuses` over what a keyword, newness, a
+    preference and a rule add. A first user message over `goal_share` of the limit is no goal.
     """
 
     fill: Fraction = 0.9
@@ -27,11 +27,12 @@ class PriorityWindow(Stage, frozen=True, forbid_unknown_fields=True):
     goal_share: Fraction = 0.25
     keywords: tuple[str, ...] = KEYWORDS
     scores: dict[Kind, float] = {}
+    bonuses: dict[Bonus, float] = {}
 
     def propose(self, transcript: Transcript, context: Context) -> Iterator[Edit]:
         if transcript.tokens <= context.limit:
             return
-        scored = priorities(transcript, int(self.goal_share * context.limit), self.keywords, self.scores)
+        scored = priorities(transcript, int(self.goal_share * context.limit), self.keywords, self.scores, self.bonuses)
         window = Window(transcript, context.language, context.count)
         recent = len(scored) - self.min_recent
         order = sorted(window.free, key=lambda n: (0, 0, 0, -n) if n >= recent else (1, *scored[n].key, -n))
