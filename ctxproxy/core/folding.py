@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from ctxproxy.core import markers, pairing
 from ctxproxy.core.language import Language
 from ctxproxy.core.messages import SYSTEM_ROLES, Message, make
-from ctxproxy.core.transcript import Fold, Span, Transcript, opening, protected
+from ctxproxy.core.transcript import Fold, Span, Transcript, opening
 
 
 class Folder:
@@ -18,9 +18,9 @@ class Folder:
         self.reason = reason
         self.entries = transcript.entries
         self.transcript = transcript
-        self.kept = protected(transcript)
+        self.kept = transcript.protected
         self.user_first = opening(self.entries) == "user"
-        self.alternates = pairing.alternates(entry.message for entry in transcript.entries)
+        self.alternates = not transcript.clashes
         self.answer = pairing.acknowledgement(language)
         self.question = make({"role": "user", "content": markers.acknowledgement(language)})
         self.reset()

@@ -56,11 +56,15 @@ class Message:
     _calls: tuple[ToolCall, ...] | None = field(default=None, init=False, compare=False, hash=False, repr=False)
     """Read once: every stage asks."""
     _digest: bytes = field(default=b"", init=False, compare=False, hash=False, repr=False)
+    _role: str | None = field(default=None, init=False, compare=False, hash=False, repr=False)
 
     @property
     def role(self) -> str:
-        role = self.fields.get("role")
-        return role if isinstance(role, str) else ""
+        role = self._role
+        if role is None:
+            told = self.fields.get("role")
+            object.__setattr__(self, "_role", role := told if isinstance(told, str) else "")
+        return role
 
     @property
     def content(self) -> Any:

@@ -16,7 +16,7 @@ from ctxproxy.core.openings import opened, parted
 from ctxproxy.core.records import Summary
 from ctxproxy.core.stage_context import Context
 from ctxproxy.core.stretches import READ_AGAIN_BYTES, framed, last_tip
-from ctxproxy.core.transcript import Fold, Span, Transcript, protected
+from ctxproxy.core.transcript import Fold, Span, Transcript
 
 LEAST_ROOM_TOKENS = 24
 """Less says nothing."""
@@ -77,7 +77,7 @@ def cut_before(transcript: Transcript, at: int, context: Context) -> Cut:
 
 def staying(transcript: Transcript) -> frozenset[int]:
     """The indexes of what is protected, pinned, or kept out by the client."""
-    return protected(transcript) | {at for at, entry in enumerate(transcript.entries) if not may_edit(entry)}
+    return transcript.protected | {at for at, entry in enumerate(transcript.entries) if not may_edit(entry)}
 
 
 def told_by(transcript: Transcript, cut: Cut, summaries: Sequence[Summary]) -> Told:

@@ -6,13 +6,13 @@ For use only where the list was changed anyway; a list in order comes back as it
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from ctxproxy.core import markers
 from ctxproxy.core.language import Language
-from ctxproxy.core.messages import SYSTEM_ROLES, Message, make, text_of, tool_calls
-from ctxproxy.core.transcript import CountMessage, Entry, Transcript, violations
+from ctxproxy.core.messages import Message, make, text_of, tool_calls
+from ctxproxy.core.transcript import CountMessage, Entry, Transcript, clashes, violations
 
 Position = int
 
@@ -72,19 +72,18 @@ def _answers(message: Message, at: Position, waiting: _Results, language: Langua
 
 def alternates(messages: Iterable[Message]) -> bool:
     """Whether no two user and no two assistant messages stand side by side; system messages do not count, results part."""
-    return not any(True for _ in _clashes(messages))
+    return not any(True for _ in clashes(message.role for message in messages))
 
 
 def in_turn(before: Transcript, after: Transcript, stage: str, count: CountMessage, language: Language) -> Transcript:
     """A rewritten transcript with a word of ours wherever two messages of a role would meet, if none did before: each edit looks at its own
     neighbours only.
     """
-    clashes = set(_clashes(entry.message for entry in after.entries))
-    if not clashes or not alternates(entry.message for entry in before.entries):
+    if not after.clashes or before.clashes:
         return after
     out: list[Entry] = []
     for at, entry in enumerate(after.entries):
-        if at in clashes:
+        if at in after.clashes:
             word = acknowledgement(language) if entry.message.role == "user" else make({"role": "user", "content": markers.acknowledgement(language)})
             out.append(Entry(word, count(word), origin="inserted", stage=stage))
         out.append(entry)
@@ -94,13 +93,3 @@ def in_turn(before: Transcript, after: Transcript, stage: str, count: CountMessa
 def acknowledgement(language: Language) -> Message:
     """The assistant's side of a stretch that is gone."""
     return make({"role": "assistant", "content": markers.acknowledgement(language)})
-
-
-def _clashes(messages: Iterable[Message]) -> Iterator[Position]:
-    last = ""
-    for at, message in enumerate(messages):
-        if message.role in SYSTEM_ROLES:
-            continue
-        if message.role == last and last in ("user", "assistant"):
-            yield at
-        last = message.role

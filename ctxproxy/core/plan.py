@@ -26,7 +26,7 @@ from ctxproxy.core.recall_titles import TAKEN_OUT, without_recalled
 from ctxproxy.core.records import Checkpoint
 from ctxproxy.core.situation import Situation, base_transcript, context_of, gone_tips
 from ctxproxy.core.stages.base import REGISTRY, Context, Stage
-from ctxproxy.core.transcript import Transcript, protected
+from ctxproxy.core.transcript import Transcript
 
 LAST_RESORTS = frozenset({"drop_oldest", "shrink_newest"})
 """Stages that run only while the prompt is over its budget: what they take out, nothing stands for."""
@@ -86,7 +86,7 @@ def _with_new_pins(s: Situation, stood: Transcript) -> Transcript:
     messages = [entry.message for entry in stood.entries]
     if not s.pins or not missing_pins(messages, s.pins):
         return stood
-    language, least = language_of(messages), sum(stood.entries[at].tokens for at in protected(stood))
+    language, least = language_of(messages, s.memo), sum(stood.entries[at].tokens for at in stood.protected)
     return with_pins(stood, s.pins, s.count, language) if least + pins_tokens(s.pins, s.count, language) <= s.budget.limit else stood
 
 

@@ -17,7 +17,7 @@ from ctxproxy.core.policy import Policy
 from ctxproxy.core.records import Checkpoint, Summary
 from ctxproxy.core.sessions import Reconciled
 from ctxproxy.core.stages.base import Context
-from ctxproxy.core.transcript import CountMessage, Entry, Transcript, protected
+from ctxproxy.core.transcript import CountMessage, Entry, Transcript
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ def context_of(s: Situation, transcript: Transcript) -> Context:
         count=s.count,
         count_text=s.count_text,
         limit=max(s.budget.limit - held, 0),
-        target=max(reachable(s.budget, sum(transcript.entries[at].tokens for at in protected(transcript))) - held, 0),
+        target=max(reachable(s.budget, sum(transcript.entries[at].tokens for at in transcript.protected)) - held, 0),
         keep_recent_turns=recent_turns(s),
         max_turns=s.policy.max_turns,
         language=language,

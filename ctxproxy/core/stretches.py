@@ -14,7 +14,7 @@ from ctxproxy.core import frames
 from ctxproxy.core.language import Language
 from ctxproxy.core.messages import SYSTEM_ROLES, Message, Tip, tool_calls
 from ctxproxy.core.records import Summary
-from ctxproxy.core.transcript import CountMessage, Entry, Span, Transcript, opening, protected
+from ctxproxy.core.transcript import CountMessage, Entry, Span, Transcript, opening
 
 READ_AGAIN_BYTES = 2_000_000
 """About half a second of sentence scoring on one core."""
@@ -51,7 +51,7 @@ def read_again(entries: Sequence[Entry], originals: Mapping[Tip, Message]) -> li
 
 def oldest_stretch(transcript: Transcript, keep_turns: int, room: int) -> Stretch | None:
     """The stretch whose removal leaves at most `room` tokens, with the newest `keep_turns` turns kept if that can be; None if there is none."""
-    kept = protected(transcript) | {i for i, entry in enumerate(transcript.entries) if entry.message.directives.never_summarize}
+    kept = transcript.protected | {i for i, entry in enumerate(transcript.entries) if entry.message.directives.never_summarize}
     staying = list(accumulate((entry.tokens if i in kept else 0 for i, entry in enumerate(transcript.entries)), initial=0))
     before = list(accumulate((entry.tokens for entry in transcript.entries), initial=0))
     ends = list(_ends(transcript, keep_turns))

@@ -6,7 +6,7 @@ system messages are not in a transcript: nothing may touch them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, NamedTuple, TypeAlias
@@ -77,6 +77,22 @@ class Transcript:
         """The index of the client's last user message, -1 if there is none: a word of ours further on is not what was asked."""
         places = (i for i in range(len(self.entries) - 1, -1, -1) if self.entries[i].origin != "inserted")
         return next((i for i in places if self.entries[i].message.role == "user"), -1)
+
+    @cached_property
+    def untouchable(self) -> frozenset[int]:
+        """The indexes that no stage may edit: pinned entries and the last user message."""
+        pinned = (at for at, entry in enumerate(self.entries) if entry.pinned)
+        return frozenset((*pinned, self.last_user)) - {-1}
+
+    @cached_property
+    def protected(self) -> frozenset[int]:
+        """The indexes that no stage may drop: those that none may edit, and the newest group."""
+        return self.untouchable | set(range(*self.newest))
+
+    @cached_property
+    def clashes(self) -> frozenset[int]:
+        """The indexes of user and assistant messages that follow one of their own role."""
+        return frozenset(clashes(entry.message.role for entry in self.entries))
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,23 +166,22 @@ def _newest(transcript: Transcript) -> Span:
     return Span(start, len(transcript.entries))
 
 
+def clashes(roles: Iterable[str]) -> Iterator[int]:
+    """The places of users and assistants that come twice in a row; system messages do not count, results part."""
+    last = ""
+    for at, role in enumerate(roles):
+        if role in SYSTEM_ROLES:
+            continue
+        if role == last and role in ("user", "assistant"):
+            yield at
+        last = role
+
+
 def opening(entries: Iterable[Entry]) -> str:
     """The role of the first entry that is no system message, "" if there is none: where earlier edits took out what stood before it, a system
     message may come first, and the conversation still begins behind it.
     """
     return next((role for entry in entries if (role := entry.message.role) not in SYSTEM_ROLES), "")
-
-
-def protected(transcript: Transcript) -> frozenset[int]:
-    """The indexes that no stage may drop: pinned entries, the last user message, the newest group."""
-    pinned = {i for i, entry in enumerate(transcript.entries) if entry.pinned}
-    return frozenset((pinned | {transcript.last_user} | set(range(*transcript.newest))) - {-1})
-
-
-def untouchable(transcript: Transcript) -> frozenset[int]:
-    """The indexes that no stage may edit either: pinned entries and the last user message."""
-    pinned = {i for i, entry in enumerate(transcript.entries) if entry.pinned}
-    return frozenset((pinned | {transcript.last_user}) - {-1})
 
 
 def apply(transcript: Transcript, edits: Sequence[Edit], stage: str, count: CountMessage) -> Transcript:
@@ -175,7 +190,7 @@ def apply(transcript: Transcript, edits: Sequence[Edit], stage: str, count: Coun
     Raises InvalidEdit if one parts a group, overlaps another, or touches what is protected.
     """
     bounds = {group.start for group in transcript.groups} | {len(transcript.entries)}
-    kept, fixed = protected(transcript), untouchable(transcript)
+    kept, fixed = transcript.protected, transcript.untouchable
     out: list[Entry] = []
     left: list[LeftOut] = []
     at = 0

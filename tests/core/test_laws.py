@@ -23,7 +23,7 @@ from ctxproxy.core.policy import Recovery
 from ctxproxy.core.presets import acts_when_short
 from ctxproxy.core.rescue_plans import cleared, replanned, shortened, trimmed
 from ctxproxy.core.situation import Situation
-from ctxproxy.core.transcript import Transcript, protected, violations
+from ctxproxy.core.transcript import Transcript, violations
 from tests.core.chains import Decide, Step, Story, adaptive_policies, forks, stories
 from tests.core.histories import count, transcript
 
@@ -231,7 +231,7 @@ def secret(message: Message) -> Message:
 
 def least_tokens(base: Transcript) -> int:
     """What the smallest legal array has: what is protected, and a word of the assistant where two user messages would meet."""
-    groups = [group for group in base.groups if not protected(base).isdisjoint(range(*group))]
+    groups = [group for group in base.groups if not base.protected.isdisjoint(range(*group))]
     kept = [at for group in groups for at in range(*group)]
     gap = count(acknowledgement("zh")) + count(acknowledgement("en"))
     return sum(base.entries[at].tokens for at in kept) + gap * (len(kept) + 1)

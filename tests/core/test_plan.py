@@ -17,7 +17,7 @@ from ctxproxy.core.policy import Policy
 from ctxproxy.core.records import Summary
 from ctxproxy.core.situation import base_transcript
 from ctxproxy.core.stages.base import REGISTRY, Context, Stage
-from ctxproxy.core.transcript import Edit, Transcript, protected
+from ctxproxy.core.transcript import Edit, Transcript
 from tests.core.chains import Chain, Step
 from tests.core.histories import FILLER, assistant, call, count, long_turn, result, talk, user
 
@@ -381,7 +381,7 @@ def test_elsewhere_they_wait_only_while_what_can_be_undone_gains_enough() -> Non
 def test_the_target_is_that_of_what_can_go() -> None:
     history = [*talk(40), call("a"), result("a", FILLER * 300)]
     step = Chain(Policy()).ask(history, int(tokens(history) / 0.96))
-    kept = sum(step.plan.transcript.entries[at].tokens for at in protected(step.plan.transcript))
+    kept = sum(step.plan.transcript.entries[at].tokens for at in step.plan.transcript.protected)
     assert step.plan.budget.target < kept + 0.55 * (step.plan.budget.limit - kept) < step.plan.budget.limit
     assert step.plan.budget.target < step.plan.transcript.tokens <= reachable(step.plan.budget, kept)
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 
 from ctxproxy.core.messages import Message, make, text_of
 from ctxproxy.core.records import LeftOut
-from ctxproxy.core.transcript import Edit, Entry, Fold, Replace, Span, Transcript, apply, joined, opening, protected, untouchable, violations
+from ctxproxy.core.transcript import Edit, Entry, Fold, Replace, Span, Transcript, apply, joined, opening, violations
 from ctxproxy.errors import InvalidEdit
 from tests.core.histories import assistant, call, count, histories, result, tool_call, transcript, user
 
@@ -86,10 +86,10 @@ def test_a_conversation_opens_with_its_first_message_that_is_no_system_message(m
 
 def test_pins_the_last_user_message_and_the_newest_group_are_protected() -> None:
     it = transcript([user("q"), assistant("a"), user("r"), *PAIR, *PAIR], pinned=[1])
-    assert protected(it) == {1, 2, 5, 6}
-    assert untouchable(it) == {1, 2}
-    assert protected(transcript([assistant("a")])) == {0}
-    assert untouchable(transcript([assistant("a")])) == frozenset()
+    assert it.protected == {1, 2, 5, 6}
+    assert it.untouchable == {1, 2}
+    assert transcript([assistant("a")]).protected == {0}
+    assert transcript([assistant("a")]).untouchable == frozenset()
 
 
 def test_tokens_are_the_sum_over_the_entries() -> None:

@@ -11,7 +11,7 @@ from ctxproxy.core.messages import text_of
 from ctxproxy.core.policy import Count
 from ctxproxy.core.rewrites import shortened, with_short_arguments
 from ctxproxy.core.stages.base import Context, Stage, register
-from ctxproxy.core.transcript import Edit, Entry, Replace, Transcript, untouchable
+from ctxproxy.core.transcript import Edit, Entry, Replace, Transcript
 
 
 @register("aggressive_trim", loss="lossy")
@@ -31,7 +31,7 @@ class AggressiveTrim(Stage, frozen=True, forbid_unknown_fields=True):
                 gone.update(range(*fold.span))
                 yield fold
         topics = {e.at: topic_of_result(e.call, context.language) for e in exchanges(transcript)}
-        fixed = untouchable(transcript) | gone
+        fixed = transcript.untouchable | gone
         for at, entry in enumerate(transcript.entries):
             limit = self._limit(entry)
             if at in fixed or not may_edit(entry):

@@ -14,7 +14,7 @@ from ctxproxy.core.messages import Message, text_of
 from ctxproxy.core.policy import Count, Fraction
 from ctxproxy.core.rewrites import marked, shortened, without_thinking
 from ctxproxy.core.stages.base import Context, Stage, register
-from ctxproxy.core.transcript import Edit, Entry, Replace, Transcript, untouchable
+from ctxproxy.core.transcript import Edit, Entry, Replace, Transcript
 
 
 @register("compact_messages", loss="reversible")
@@ -30,7 +30,7 @@ class CompactMessages(Stage, frozen=True, forbid_unknown_fields=True):
 
     def propose(self, transcript: Transcript, context: Context) -> Iterator[Edit]:
         start = recent_start(transcript, context.keep_recent_turns, int(self.recent_share * context.target), self.recent_messages)
-        fixed = untouchable(transcript)
+        fixed = transcript.untouchable
         old = [at for at in range(start) if at not in fixed and self._mine(transcript.entries[at])]
         answers = [at for at in old if transcript.entries[at].message.role == "assistant"]
         asked = [at for at in old if transcript.entries[at].message.role == "user"]

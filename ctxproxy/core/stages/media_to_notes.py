@@ -10,7 +10,7 @@ import msgspec
 from ctxproxy.core.exchanges import may_edit
 from ctxproxy.core.rewrites import has_media, without_media
 from ctxproxy.core.stages.base import Context, Stage, register
-from ctxproxy.core.transcript import Edit, Replace, Transcript, untouchable
+from ctxproxy.core.transcript import Edit, Replace, Transcript
 
 
 @register("media_to_notes", loss="reversible")
@@ -20,7 +20,7 @@ class MediaToNotes(Stage, frozen=True, forbid_unknown_fields=True):
     keep: Annotated[int, msgspec.Meta(ge=0)] = 1
 
     def propose(self, transcript: Transcript, context: Context) -> Iterator[Edit]:
-        fixed = untouchable(transcript)
+        fixed = transcript.untouchable
         holders = [at for at, entry in enumerate(transcript.entries) if has_media(entry.message)]
         for at in holders[: max(len(holders) - self.keep, 0)]:
             entry = transcript.entries[at]

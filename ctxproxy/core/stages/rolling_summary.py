@@ -16,7 +16,7 @@ from ctxproxy.core.recency import fitting_start, newest_tokens, newest_turns, ow
 from ctxproxy.core.stages.base import Context, register
 from ctxproxy.core.stages.summarize import FRESH_TOKENS, READY_SLACK, Summarize
 from ctxproxy.core.stretches import Stretch, stretch_to
-from ctxproxy.core.transcript import Transcript, protected
+from ctxproxy.core.transcript import Transcript
 from ctxproxy.core.triggers import Clause, met
 
 
@@ -65,7 +65,7 @@ class RollingSummary(Summarize, frozen=True, forbid_unknown_fields=True):
 
     def _before(self, transcript: Transcript, end: int) -> Stretch | None:
         kept_out = {at for at, entry in enumerate(transcript.entries) if entry.message.directives.never_summarize}
-        return stretch_to(transcript, end, protected(transcript) | kept_out)
+        return stretch_to(transcript, end, transcript.protected | kept_out)
 
     def _start(self, transcript: Transcript, context: Context) -> int:
         """Where what stays begins."""

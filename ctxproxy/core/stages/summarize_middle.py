@@ -17,7 +17,7 @@ from ctxproxy.core.policy import Count
 from ctxproxy.core.stages.base import Context, register
 from ctxproxy.core.stages.summarize import FRESH_TOKENS, READY_SLACK, Summarize
 from ctxproxy.core.stretches import Stretch, stretch_to, tokens_of
-from ctxproxy.core.transcript import Edit, Fold, Span, Transcript, protected
+from ctxproxy.core.transcript import Edit, Fold, Span, Transcript
 
 NOTES: dict[Language, str] = {"en": "Summary of the {} messages that stood here:", "zh": "历史摘要（代替此处的 {} 条消息）："}
 """What the summary covers (001-48, 001-68)."""
@@ -44,7 +44,7 @@ class SummarizeMiddle(Summarize, frozen=True, forbid_unknown_fields=True):
     def _stretch(self, transcript: Transcript, context: Context) -> Stretch | None:
         if transcript.tokens <= context.target:
             return None
-        kept = protected(transcript) | {i for i, entry in enumerate(transcript.entries) if entry.message.directives.never_summarize}
+        kept = transcript.protected | {i for i, entry in enumerate(transcript.entries) if entry.message.directives.never_summarize}
         head = range(first_messages(transcript, self.keep_first))
         stretch = stretch_to(transcript, newest_messages(transcript, self.keep_last), kept | set(head))
         return stretch if stretch and any(self._fresh_tokens(transcript, span) >= FRESH_TOKENS for span in stretch.spans) else None

@@ -14,7 +14,7 @@ from ctxproxy.core.messages import Message
 from ctxproxy.core.pairing import alternates
 from ctxproxy.core.pipeline import run
 from ctxproxy.core.stages.base import REGISTRY, Language, make_stage
-from ctxproxy.core.transcript import Transcript, untouchable, violations
+from ctxproxy.core.transcript import Transcript, violations
 from tests.core.histories import context, count, long_turn, transcript, transcripts
 
 NAMES = sorted(set(ctxproxy.core.stages.__all__) & set(REGISTRY))
@@ -51,7 +51,7 @@ def test_a_stage_keeps_the_list_valid_and_what_must_stay_and_never_lengthens_it(
     assert alternates(messages(after)) or not alternates(messages(before))
     assert messages(after)[0].role == "user" or messages(before)[0].role != "user"
     assert messages(after)[-1].role == messages(before)[-1].role
-    assert in_order([before.entries[at].message.raw for at in sorted(untouchable(before))], raws(after))
+    assert in_order([before.entries[at].message.raw for at in sorted(before.untouchable)], raws(after))
     assert after.tokens <= before.tokens
     assert all(entry.tokens == count(entry.message) for entry in after.entries)
 

@@ -18,7 +18,7 @@ from ctxproxy.core.pipeline import Outcome, run
 from ctxproxy.core.records import Summary
 from ctxproxy.core.stages.base import Context
 from ctxproxy.core.stages.summarize import Summarize
-from ctxproxy.core.transcript import Entry, Fold, Transcript, untouchable, violations
+from ctxproxy.core.transcript import Entry, Fold, Transcript, violations
 from tests.core.histories import assistant, call, context, count, count_text, long_turn, result, talk, transcript, transcripts, user
 
 
@@ -256,7 +256,7 @@ def test_whatever_comes_the_list_stays_legal_and_shrinks(t: Transcript, share: f
     assert alternates(after) or not alternates(before)
     assert after[0].role == "user" or before[0].role != "user"
     assert outcome.transcript.tokens <= t.tokens
-    assert all(t.entries[i].message in after for i in untouchable(t))
+    assert all(t.entries[i].message in after for i in t.untouchable)
     assert after[-1] == before[-1]
     assert run(t, [Summarize()], room) == outcome
     assert messages_of(run(outcome.transcript, [Summarize()], room)) == after
