@@ -134,10 +134,11 @@ class _Api:
             raise Conflict(f"there is a session {key.id} already; give another name as id", param="id")
         now = self._state.clock()
         as_there = (session.manner, session.frame, session.system, session.model, session.profile, session.fixed_tokens, session.recall)
-        opened = OpenSession(key, now, *as_there)
+        opened = OpenSession(key, now, *as_there, user=session.user)
         chosen = Choose(key, cleared=session.cleared, overrides=session.overrides)
         forgotten = [Forget(key, row.tip) for row in rows if row.tip in session.forgotten]
         await self._state.store.apply([opened, AppendMessages(key, tuple(rows)), MoveTip(key, None, tip), chosen, *forgotten])
+        await self._state.store.carryover.copy_preload(session.key, key)
         if self._state.settings().memory.facts:
             self._state.facts.note(key, "", rows)
         return web.json_response({"id": key.id, "name": key.name, "tip": tip}, status=201)

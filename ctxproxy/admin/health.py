@@ -16,6 +16,7 @@ async def doctor(state: State, request: web.Request) -> web.Response:
     session = await session_of(state.store, request.match_info["id"])
     situation = await stored_situation(state, state.settings(), session, session.tip)
     rows = await state.store.history(session.key, session.tip)
-    found = examined(situation, plan(situation), session, rows, state.health.trouble)
+    indexed = await state.store.chunks.indexed(session.key)
+    found = examined(situation, plan(situation), session, rows, indexed, state.health.trouble)
     data = [{"question": one.question, "ok": one.ok, "why": one.why} for one in found]
     return web.json_response({"ok": all(one.ok for one in found), "findings": data})

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from ctxproxy.core.fates import Fate, fates
 from ctxproxy.core.forgetting import CLEARED, RESTORED, STAGE
-from ctxproxy.core.messages import ROOT
+from ctxproxy.core.messages import ROOT, Tip
 from ctxproxy.core.planned import Plan
 from ctxproxy.core.records import Session, StoredMessage
 from ctxproxy.core.situation import Situation
@@ -31,11 +31,13 @@ class Finding:
     why: str
 
 
-def examined(s: Situation, plan: Plan, session: Session, rows: Sequence[StoredMessage], trouble: str) -> tuple[Finding, ...]:
-    """The answers for a session as its next request would meet it; `rows` is its log up to where it stands, `trouble` what keeps the store
-    from writing.
+def examined(
+    s: Situation, plan: Plan, session: Session, rows: Sequence[StoredMessage], indexed: Collection[Tip], trouble: str
+) -> tuple[Finding, ...]:
+    """The answers for a session as its next request would meet it; `rows` is its log up to where it stands, `indexed` what of it has pieces in
+    the search index, `trouble` what keeps the store from writing.
     """
-    return _window(s, plan, session), _log(session, rows, trouble), _eviction(s, plan, session)
+    return _window(s, plan, session), _log(session, rows, indexed, trouble), _eviction(s, plan, session)
 
 
 def _window(s: Situation, plan: Plan, session: Session) -> Finding:
@@ -48,14 +50,16 @@ def _window(s: Situation, plan: Plan, session: Session) -> Finding:
     return Finding(question, True, f"{kept} of {history} messages are sent as they are or shortened, {plan.transcript.tokens} tokens")
 
 
-def _log(session: Session, rows: Sequence[StoredMessage], trouble: str) -> Finding:
+def _log(session: Session, rows: Sequence[StoredMessage], indexed: Collection[Tip], trouble: str) -> Finding:
     question = "Can the past be read, and is it whole?"
     if trouble:
         return Finding(question, False, f"the last write failed, so the newest messages may be missing: {trouble}")
     if session.tip != ROOT and (not rows or rows[0].parent != ROOT):
         return Finding(question, False, "the log does not reach back to the conversation's beginning")
     erased = sum(1 for row in rows if not row.raw)
-    return Finding(question, True, f"{len(rows)} messages from the beginning on{f', {erased} of them erased' if erased else ''}")
+    found = sum(1 for row in rows if row.tip in indexed)
+    told = f"{len(rows)} messages from the beginning on{f', {erased} of them erased' if erased else ''}; {found} have pieces in the search index"
+    return Finding(question, True, told)
 
 
 def _eviction(s: Situation, plan: Plan, session: Session) -> Finding:

@@ -6,6 +6,7 @@ which one is meant, all stay.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
 from ctxproxy.core.retraction_words import (
@@ -83,7 +84,7 @@ def supersedes(new: Topic, old: Topic, *, says_change: bool) -> bool:
     if not new.level or not old.level:
         return False
     if new.values == old.values and _alike(new.words, old.words) >= (SAME if new.negative == old.negative else FLIPPED):
-        return True
+        return not _names_another(new.order, old.order)
     other_value = new.values != old.values and bool(new.values) and bool(old.values)
     if not other_value:
         return False
@@ -93,6 +94,15 @@ def supersedes(new: Topic, old: Topic, *, says_change: bool) -> bool:
         return sure and len(common) / min(len(new.level), len(old.level)) >= CHANGED
     one_differs = len(new.values - old.values) == len(old.values - new.values) == 1
     return bool(new.level & old.level & QUANTITIES) and one_differs and _alike(new.level, old.level) >= LEVELLED
+
+
+def _names_another(new: Sequence[str], old: Sequence[str]) -> bool:
+    """Whether a rule differs from another in one place, where it has other words: there the two name what they are about."""
+    ahead = next((n for n, (one, other) in enumerate(zip(new, old, strict=False)) if one != other), min(len(new), len(old)))
+    rest, other_rest = new[ahead:], old[ahead:]
+    pairs = zip(reversed(rest), reversed(other_rest), strict=False)
+    behind = next((n for n, (one, other) in enumerate(pairs) if one != other), min(len(rest), len(other_rest)))
+    return len(rest) > behind and len(other_rest) > behind
 
 
 def _alike(one: frozenset[str], other: frozenset[str]) -> float:

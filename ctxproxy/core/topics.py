@@ -60,23 +60,28 @@ class Topic(NamedTuple):
     level: frozenset[str]
     values: frozenset[str]
     negative: bool
+    order: tuple[str, ...] = ()
+    """The words as they follow one another."""
 
 
 def topic(sentence: str) -> Topic:
     """The content words of a sentence, English ones stemmed roughly, Chinese ones as pairs of characters."""
     low = sentence.lower()
-    words = {_stem(word) for word in WORD.findall(low) if word not in EMPTY}
+    order = [_stem(word) for word in WORD.findall(low) if word not in EMPTY]
+    words = set(order)
     values = {word for word in words if word[0].isdigit() or word in LANGUAGES or word in DAYS}
     level = {_class_of(word) for word in words}
     if not low.isascii():
         found = set(LANGUAGES_HAN.findall(low)) | set(NUMBER_HAN.findall(low))
         rest = NUMBER_HAN.sub(" ", LANGUAGES_HAN.sub(" ", low))
-        pairs = {pair for run in HAN_RUN.findall(EMPTY_HAN.sub(" ", rest)) for pair in _pairs(run)}
+        in_order = [pair for run in HAN_RUN.findall(EMPTY_HAN.sub(" ", rest)) for pair in _pairs(run)]
+        order += in_order
+        pairs = set(in_order)
         quantities = {word for word in QUANTITIES if word in low} | ({"字数"} if LENGTH_HAN.search(low) else set())
         words |= found | pairs | quantities
         values |= found
         level |= {"<language>" if LANGUAGES_HAN.fullmatch(one) else "<number>" for one in found} | pairs | quantities
-    return Topic(frozenset(words), frozenset(level), frozenset(values), NEGATIVE.search(low) is not None)
+    return Topic(frozenset(words), frozenset(level), frozenset(values), NEGATIVE.search(low) is not None, tuple(order))
 
 
 def _stem(word: str) -> str:

@@ -34,6 +34,10 @@ class Carryover(Protocol):
         """
         ...
 
+    async def copy_preload(self, key: SessionKey, to: SessionKey) -> None:
+        """Have another session begin as this one did; it goes with the same sources. Nothing happens where either is not there."""
+        ...
+
     async def drop_preload(self, key: SessionKey) -> None: ...
 
     async def drop_told(self, key: SessionKey) -> None:

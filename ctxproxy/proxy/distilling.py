@@ -27,12 +27,14 @@ DAYS, MOST_DAYS = 3, 30
 ATTEMPTS, PAUSE_S = 3, 60.0
 """How often a model is asked before the file is left as it is, and how long after a failure."""
 HOUR, MINUTE = 23, 55
-Result: TypeAlias = Literal["written", "unchanged", "no_notes", "nothing", "failed"]
+Result: TypeAlias = Literal["written", "unchanged", "no_notes", "nothing", "failed", "busy"]
 
 
 @dataclass(frozen=True, slots=True)
 class Distilled:
-    """What came of it: `unchanged`: these very notes were read before; `nothing`: the model finds nothing worth keeping."""
+    """What came of it: `unchanged`: these very notes were read before; `nothing`: the model finds nothing worth keeping; `busy`: another process
+    is at it.
+    """
 
     result: Result
     notes: int = 0
@@ -64,20 +66,24 @@ class Distiller:
     async def folder(self, settings: Settings, tenant: str, folder: str, days: int) -> Distilled:
         """Distill the notes of a folder's newest days; what does not come out well leaves the file as it is. Raises OSError, StoreUnavailable."""
         async with self._state.distilling:
-            entries, text = await self._state.notes.files.in_folder(tenant, folder)
-            now = local_time(self._state.clock(), zone_of(settings.memory.timezone))
-            first = f"{now - timedelta(days=days - 1):%Y-%m-%d}"
-            notes = [Dated(entry.day, entry.note) for entry in entries if entry.day >= first]
-            if not notes:
-                return Distilled("no_notes")
-            if marks_of(notes) <= read_in(text):
-                return Distilled("unchanged", len(notes), len(items_in(text)))
-            items = await self._items(settings, tenant, entries, notes, items_in(text))
-            if not items:
-                return Distilled("failed" if items is None else "nothing", len(notes), len(items_in(text)))
-            told = f"{now:%Y-%m-%d %H:%M}: {len(notes)} notes read, {len(items_in(text))} items before"
-            written = await self._state.notes.files.put_distilled(tenant, folder, items, marks_of(notes), told)
-            return Distilled("written", len(notes), written)
+            with self._state.notes.files.distilling() as free:
+                return await self._distilled(settings, tenant, folder, days) if free else Distilled("busy")
+
+    async def _distilled(self, settings: Settings, tenant: str, folder: str, days: int) -> Distilled:
+        entries, text = await self._state.notes.files.in_folder(tenant, folder)
+        now = local_time(self._state.clock(), zone_of(settings.memory.timezone))
+        first = f"{now - timedelta(days=days - 1):%Y-%m-%d}"
+        notes = [Dated(entry.day, entry.note) for entry in entries if entry.day >= first]
+        if not notes:
+            return Distilled("no_notes")
+        if marks_of(notes) <= read_in(text):
+            return Distilled("unchanged", len(notes), len(items_in(text)))
+        items = await self._items(settings, tenant, entries, notes, items_in(text))
+        if not items:
+            return Distilled("failed" if items is None else "nothing", len(notes), len(items_in(text)))
+        told = f"{now:%Y-%m-%d %H:%M}: {len(notes)} notes read, {len(items_in(text))} items before"
+        written = await self._state.notes.files.put_distilled(tenant, folder, items, marks_of(notes), told)
+        return Distilled("written", len(notes), written)
 
     async def _items(
         self, settings: Settings, tenant: str, entries: Sequence[Entry], notes: Sequence[Dated], items: Sequence[Item]

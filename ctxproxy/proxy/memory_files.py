@@ -88,6 +88,18 @@ class MemoryFiles:
         path = self._folder(tenant, folder)
         return await asyncio.to_thread(lambda: (_entries([path]), _if_there(path / DISTILLED)))
 
+    @contextlib.contextmanager
+    def distilling(self) -> Iterator[bool]:
+        """Whether nobody else makes a `MEMORY.md` here, among all processes; nobody begins to meanwhile."""
+        if sys.platform == "win32" or not self._root.is_dir():
+            yield True
+            return
+        descriptor = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY | NO_FOLLOW)
+        try:
+            yield _is_free(descriptor)
+        finally:
+            os.close(descriptor)
+
     async def tenants_with(self, user: str) -> list[str]:
         """The tenants that have a folder for a user of this name."""
         return await asyncio.to_thread(lambda: [tenant.name for tenant in _folders(self._root) if (tenant / folder_of("", user)).is_dir()])
@@ -137,6 +149,15 @@ def _locked(folder: Path) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+def _is_free(descriptor: int) -> bool:
+    """Lock an open folder, if nobody has."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _append(file: Path, head: str, text: str) -> None:

@@ -60,6 +60,11 @@ class MemoryCarryover:
             kept.preload, kept.sources = preload, frozenset(sources)
         return kept.preload if kept else None
 
+    async def copy_preload(self, key: SessionKey, to: SessionKey) -> None:
+        kept, copied = self._of(key), self._of(to)
+        if kept and copied and copied.preload is None:
+            copied.preload, copied.sources = kept.preload, kept.sources
+
     async def drop_preload(self, key: SessionKey) -> None:
         if kept := self._of(key):
             kept.preload, kept.sources = None, frozenset()

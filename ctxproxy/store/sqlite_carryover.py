@@ -41,6 +41,9 @@ class SqliteCarryover:
         await self._writer.submit(lambda writer: _begun(writer, opened, preload, sources))
         return await self.preload(opened.key)
 
+    async def copy_preload(self, key: SessionKey, to: SessionKey) -> None:
+        await self._writer.submit(lambda writer: _copied(writer, key, to))
+
     async def drop_preload(self, key: SessionKey) -> None:
         await self._writer.submit(lambda writer: writer.connection.execute(QUERIES["drop_preload"], key_values(key)).rowcount > 0)
 
@@ -78,6 +81,14 @@ def _begun(writer: EffectWriter, opened: OpenSession, preload: Preload, sources:
         return False
     session = writer.session_id(opened.key)
     writer.connection.executemany(QUERIES["put_source"], [{"session": session, "source": source} for source in found])
+    return True
+
+
+def _copied(writer: EffectWriter, key: SessionKey, to: SessionKey) -> bool:
+    values = {"of": writer.session_id(key), "session": writer.session_id(to)}
+    if None in values.values() or writer.connection.execute(QUERIES["copy_preload"], values).rowcount < 1:
+        return False
+    writer.connection.execute(QUERIES["copy_sources"], values)
     return True
 
 

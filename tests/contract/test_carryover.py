@@ -72,6 +72,21 @@ async def test_a_preload_goes_when_something_goes_that_it_tells_of(stores: Handl
     assert await stores.write.carryover.begin(OpenSession(NEW, 6.0), PRELOAD, [OTHER]) == PRELOAD
 
 
+async def test_a_preload_is_copied_with_its_sources_and_takes_the_place_of_none(stores: Handles) -> None:
+    carryover, last = stores.write.carryover, SessionKey(KEY.tenant, "last")
+    await stores.write.apply([*begun(KEY, chain("a")), *begun(OTHER, chain("a")), OpenSession(last, 6.0)])
+    await carryover.begin(OpenSession(NEW, 5.0), PRELOAD, [KEY])
+    await carryover.copy_preload(NEW, SessionKey(KEY.tenant, "none"))
+    await carryover.copy_preload(OTHER, NEW)
+    assert await stores.read.carryover.preload(NEW) == PRELOAD
+    await carryover.copy_preload(NEW, last)
+    assert await stores.read.carryover.preload(last) == PRELOAD
+    await stores.write.erase(NEW)
+    assert await stores.read.carryover.preload(last) == PRELOAD
+    await stores.write.erase(KEY)
+    assert await stores.read.carryover.preload(last) is None
+
+
 async def test_a_list_that_is_not_carried_out_leaves_all_of_it_as_it_was(stores: Handles) -> None:
     messages = chain("a", "b")
     await stores.write.apply(begun(KEY, messages))

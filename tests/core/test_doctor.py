@@ -25,7 +25,7 @@ def situation(history: Sequence[Message], share: float = 2.0, policy: Policy | N
 def findings(s: Situation, *, trouble: str = "", rows: Sequence[StoredMessage] | None = None, **session: object) -> tuple[Finding, ...]:
     log = to_store(s.reconciled, s.counts, 1.0) if rows is None else rows
     kept = Session(SessionKey("0f" * 16, "s"), tip=s.reconciled.tip, messages=len(s.reconciled.history), requests=20)
-    return examined(s, plan(s), replace(kept, **session), log, trouble)  # type: ignore[arg-type]
+    return examined(s, plan(s), replace(kept, **session), log, frozenset(s.reconciled.tips[:3]), trouble)  # type: ignore[arg-type]
 
 
 def faults(found: Sequence[Finding]) -> list[str]:
@@ -37,6 +37,7 @@ def test_a_sound_session_has_no_fault_and_each_question_its_answer() -> None:
     assert faults(found) == []
     assert [finding.question.split()[0] for finding in found] == ["Is", "Can", "Does"]
     assert found[0].why.startswith("11 of 11 messages are sent")
+    assert found[1].why == "11 messages from the beginning on; 3 have pieces in the search index"
     assert faults(findings(situation(talk(60), 0.8))) == []
 
 

@@ -7,6 +7,7 @@ import pytest
 from ctxproxy.core.retractions import belittles, keeps, opens_with_little, retraction, share_meant, supersedes
 from ctxproxy.core.topics import topic
 
+LONG = "Always notify the owner of the {} team, wait for written approval, tag the release, and attach the signed report before deploying."
 TAKING_BACK: list[tuple[str, str, str]] = [
     ("Forget the rule about tabs.", "Never use tabs.", "off"),
     ("forget about the budget", "My budget is $500.", "off"),
@@ -103,6 +104,8 @@ def test_a_permission_takes_back_only_what_forbids() -> None:
     ("new", "old", "says_change"),
     [
         ("Never push to main!", "never push to main", False),
+        (LONG.format("atlas"), LONG.format("atlas").replace("written ", ""), False),
+        (LONG.format("atlas").replace("written ", ""), LONG.format("atlas"), False),
         ("Always use tabs.", "Never use tabs.", False),
         ("The budget is $800.", "The budget is $500.", False),
         ("The budget is now $800.", "My budget is $500.", True),
@@ -124,6 +127,8 @@ def test_a_newer_wording_takes_the_place_of_an_older_one(new: str, old: str, say
         ("The budget is now open.", "The budget is $500.", True),
         ("必须", "不要", False),
         ("RULE-8: never push.", "RULE-7: never push.", False),
+        ("每次提交海棠云杉之前必须先运行全部测试并且通知负责人。", "每次提交云杉海棠之前必须先运行全部测试并且通知负责人。", False),
+        (LONG.format("birch"), LONG.format("atlas"), False),
     ],
 )
 def test_another_rule_does_not(new: str, old: str, says_change: bool) -> None:

@@ -11,6 +11,7 @@ import pytest
 from ctxproxy.core.distilling import items_in
 from ctxproxy.core.memory_notes import Note
 from ctxproxy.proxy.distilling import Distiller
+from ctxproxy.proxy.memory_files import MemoryFiles
 from tests.proxy.conftest import StartProxy
 from tests.proxy.running import Running
 from tests.proxy.test_admin import got
@@ -160,3 +161,17 @@ async def test_a_folder_that_cannot_be_written_stops_no_other(
     monkeypatch.setattr(running.state.notes.files, "put_distilled", refused)
     await Distiller(running.state).daily()
     assert "memory could not be distilled: OSError" in caplog.text
+
+
+async def test_of_two_processes_one_distills_and_the_other_is_told(proxy: StartProxy, upstream: ScriptedUpstream) -> None:
+    running = await started(proxy, upstream, summarizer={"kind": "extractive"})
+    await noted(running, one="The host is db-7.")
+    with MemoryFiles(Path(running.holder.current().data_dir)).distilling() as free:
+        assert free
+        assert await got(running, DISTILL, "POST") == {"result": "busy", "notes": 0, "items": 0}
+    assert (await got(running, DISTILL, "POST"))["result"] == "written"
+
+
+def test_where_there_are_no_files_nobody_is_in_the_way(tmp_path: Path) -> None:
+    with MemoryFiles(tmp_path).distilling() as first, MemoryFiles(tmp_path).distilling() as second:
+        assert first and second

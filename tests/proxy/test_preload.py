@@ -74,6 +74,18 @@ async def test_the_block_is_the_same_at_every_request_whatever_is_said_elsewhere
     assert TITLE not in str(await running.log("new"))
 
 
+async def test_a_fork_begins_as_its_session_did(proxy: StartProxy, upstream: ScriptedUpstream) -> None:
+    running = await proxy(upstream)
+    await told(running, "one")
+    said = await running.chat([user("hello")], session="new", headers=ANN)
+    await running.settled()
+    first = upstream.calls[-1].messages
+    _, fork = await running.admin("POST", "sessions/new/fork", {})
+    await running.chat([user("hello"), said.message, user("and now?")], session=fork["name"])
+    assert upstream.calls[-1].messages[: len(first)] == first
+    assert first[0]["content"].startswith(TITLE)
+
+
 async def test_two_first_requests_at_once_start_alike(proxy: StartProxy, upstream: ScriptedUpstream) -> None:
     running = await proxy(upstream, store=SQLITE)
     await told(running, "one")

@@ -15,6 +15,13 @@ INSERT INTO preloads (session, messages, items, created) VALUES (:session, :mess
 -- name: put_source
 INSERT OR IGNORE INTO preload_sources (preload, source) VALUES (:session, :source);
 
+-- name: copy_preload
+INSERT INTO preloads (session, messages, items, created)
+SELECT :session, messages, items, created FROM preloads WHERE session = :of ON CONFLICT (session) DO NOTHING;
+
+-- name: copy_sources
+INSERT INTO preload_sources (preload, source) SELECT :session, source FROM preload_sources WHERE preload = :of;
+
 -- name: drop_preload
 DELETE FROM preloads WHERE session = (SELECT id FROM sessions WHERE name = :name AND tenant = :tenant);
 
