@@ -13,7 +13,7 @@ import msgspec
 
 from ctxproxy.core.messages import text_of
 from ctxproxy.core.priorities import BONUSES, KEYWORDS, SCORES, Bonus, Features, Kind, features, score
-from ctxproxy.core.quoting import heard, quotes
+from ctxproxy.core.quoting import heard, quotes, telling
 from ctxproxy.core.transcript import Transcript
 
 LEARNED: tuple[Kind, ...] = ("key_result", "reasoning", "user", "result", "assistant", "small_talk")
@@ -74,13 +74,14 @@ class Learned(NamedTuple):
 
 def outcomes(transcript: Transcript, goal_tokens: int, answer: str, keywords: Collection[str] = KEYWORDS) -> dict[Cell, Tally]:
     """What an answer made of the older groups that were in its prompt as they were said."""
-    said = heard(answer, text_of(transcript.entries[transcript.last_user].message))
     found: dict[Cell, Tally] = {}
     older = list(zip(transcript.groups[:-NEWEST], features(transcript, goal_tokens, keywords), strict=False))
-    for group, one in older[:: len(older) // MOST_GROUPS + 1]:
-        entries = transcript.entries[group.start : group.end]
+    looked_at = [(one, transcript.entries[group.start : group.end]) for group, one in older[:: len(older) // MOST_GROUPS + 1]]
+    texts = ["\n".join(text_of(entry.message) for entry in entries) for _, entries in looked_at]
+    said = telling(heard(answer, text_of(transcript.entries[transcript.last_user].message)), texts)
+    for (one, entries), text in zip(looked_at, texts, strict=True):
         if one.kind in LEARNED and all(entry.origin == "original" for entry in entries):
-            quoted = any(quotes(said, text_of(entry.message)) for entry in entries)
+            quoted = quotes(said, text)
             cell = Cell(one.kind, one.wish, one.has_keyword, int(one.recency * FIFTHS))
             found = added(found, {cell: Tally(1, int(quoted))})
     return found

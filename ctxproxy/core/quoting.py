@@ -6,7 +6,8 @@ What the question says itself tells nothing: an answer that repeats it has not n
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from ctxproxy.core.search_terms import MARK, query_terms, terms_of
@@ -18,6 +19,8 @@ NEW_IN_RUN = 2
 """Of these at least so many are not the question's."""
 SHORT_TERMS = 6
 """A text of no more telling terms beyond the question's is used by an answer that has half of them."""
+RARE = 3
+"""What stands in more of the texts of a prompt is a turn of speech, or what the whole conversation is about."""
 LEAST_DIGITS = 3
 """A number of fewer says little: 20 stands in many texts."""
 TEXT_CHARS = 20_000
@@ -38,6 +41,19 @@ def heard(answer: str, asked: str) -> Heard:
     known = frozenset(TOKEN.findall(asked.lower()))
     runs = frozenset(run for run in _runs(answer) if sum(token not in known for token in run) >= NEW_IN_RUN)
     return Heard(frozenset(terms_of(answer)), frozenset(terms_of(asked)), runs)
+
+
+def telling(said: Heard, texts: Iterable[str]) -> Heard:
+    """An answer without what stands in more than `RARE` of the texts: turns of speech that come again and again quote none of them."""
+    terms: Counter[str] = Counter()
+    runs: Counter[tuple[str, ...]] = Counter()
+    for text in map(_ends, texts):
+        terms.update(said.terms & terms_of(text).keys())
+        runs.update(said.runs.intersection(_runs(text)))
+    return said._replace(
+        terms=said.terms - {term for term, times in terms.items() if times > RARE},
+        runs=said.runs - {run for run, times in runs.items() if times > RARE},
+    )
 
 
 def quotes(said: Heard, text: str) -> bool:

@@ -46,6 +46,14 @@ def test_what_stays_by_its_place_was_rewritten_or_is_among_the_newest_teaches_no
     assert kinds("It is 7731.", transcript([user("Build a boat."), user(GATE), user("And?")])) == {}
 
 
+def test_a_turn_of_speech_that_comes_again_and_again_quotes_nothing() -> None:
+    told = talk(
+        *(one for n in range(6) for one in (user(f"part {n}"), assistant("All right, noted, just tell me if there is anything else."))), user(GATE)
+    )
+    assert kinds("It is 7731. All right, noted, just tell me if there is anything else.", told)["assistant"].quoted == 0
+    assert sum(tally.quoted for tally in outcomes(told, 100, "It is 7731. All right, noted.").values()) == 1
+
+
 def test_of_a_very_long_prompt_some_groups_stand_for_all() -> None:
     told = talk(*(one for n in range(MOST_GROUPS) for one in (user(f"part {n}"), assistant(f"done {n}"))))
     assert MOST_GROUPS / 2 < sum(tally.seen for tally in outcomes(told, 100, "It is 7731.").values()) <= MOST_GROUPS
