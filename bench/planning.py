@@ -14,7 +14,7 @@ import argparse
 import json
 import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from ctxproxy.core.messages import Message, make
@@ -24,6 +24,7 @@ from ctxproxy.core.policy import Policy
 from ctxproxy.core.presets import PRESETS
 from ctxproxy.core.situation import Situation
 from ctxproxy.proxy.counting import Readings
+from ctxproxy.tokenizers import open_tokenizer
 from tests.core.chains import Chain, request_ends
 from tests.core.histories import count
 from tests.shared_dir import SHARED
@@ -61,12 +62,13 @@ def conversation(source: str, messages: int) -> list[Message]:
 class Timed:
     """Plans, and what each took in CPU seconds: those that made a decision and those that replayed one."""
 
+    count_text: Callable[[str], int] = field(default_factory=lambda: open_tokenizer("o200k_base").count)
     memo: Readings = field(default_factory=lambda: Readings(READINGS_BYTES))
     compacts: list[float] = field(default_factory=list)
     replays: list[float] = field(default_factory=list)
 
     def plan(self, situation: Situation) -> Plan:
-        with_memo = replace(situation, memo=self.memo)
+        with_memo = replace(situation, memo=self.memo, count_text=self.count_text)
         began = time.process_time()
         made = plan(with_memo)
         took = time.process_time() - began

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import heapq
 import re
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import lru_cache
@@ -62,6 +63,8 @@ COVERED = 0.2
 COST_EXPONENT = 0.9
 """How much length is held against a piece; at 1 only fragments win, at 0 only long ones."""
 COST_FLOOR_TOKENS = 2.0
+ENOUGH = 0.01
+"""Of the room: what may be left unused, counting a long text takes as long as choosing it."""
 MIN_UNIT_CHARS = 60
 KNOWN_WORDS = 32_768
 """How many words' classes are remembered, about 4 MB."""
@@ -105,20 +108,16 @@ def extract(
     known: Collection[str] = frozenset(),
     memo: Memo = no_memo,
 ) -> str:
-    """The best sentences of the messages, but those that are `known`, in at most `max_tokens`, one line a speaker; "" if none is of
-    weight or fits.
-    """
+    """The best sentences of the messages, but those that are `known`, in at most `max_tokens`, one line a speaker; "" if none has weight."""
     pieces = [piece for piece in pieces_of(messages, language, _unit_chars(max_tokens), memo) if piece.unit.text not in known]
-    order = _ranked(pieces, max_tokens)
-    return _fitted([pieces[i] for i in order], order, max_tokens, count_text)
+    return _fitted(pieces, max_tokens, count_text)
 
 
 def best_of(text: str, max_tokens: int, count_text: CountText) -> str:
     """The best lines of a text that is no prose, JSON as plain lines, in at most `max_tokens`, in order."""
     lines = dict.fromkeys(units(_readable(text), _unit_chars(max_tokens)))
     pieces = [Piece(Unit(line, _words(line)), Speaker(0, "")) for line in lines]
-    order = _ranked(pieces, max_tokens)
-    return _fitted([pieces[i] for i in order], order, max_tokens, count_text)
+    return _fitted(pieces, max_tokens, count_text)
 
 
 def squeeze(text: str, max_tokens: int, count_text: CountText) -> str:
@@ -127,8 +126,7 @@ def squeeze(text: str, max_tokens: int, count_text: CountText) -> str:
         return text
     lines = [(number, sentence) for number, line in enumerate(text.splitlines()) for sentence in units(line, _unit_chars(max_tokens))]
     pieces = [Piece(Unit(sentence, _words(sentence)), Speaker(number, "", prose=True)) for number, sentence in lines]
-    order = _ranked(pieces, max_tokens)
-    return _fitted([pieces[i] for i in order], order, max_tokens, count_text)
+    return _fitted(pieces, max_tokens, count_text)
 
 
 def _unit_chars(max_tokens: int) -> int:
@@ -195,24 +193,15 @@ def _words(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*WORD.findall(text), *HAN.findall(text))))
 
 
-def _ranked(pieces: Sequence[Piece], max_tokens: int) -> list[int]:
-    """The indexes of pieces in the order in which they are worth their cost, somewhat more than fit."""
+def _ranked(pieces: Sequence[Piece]) -> Iterator[int]:
+    """The indexes of pieces in the order in which they are worth their cost."""
     bags = [piece.unit.words for piece in pieces]
     total = len(pieces) + 1
     times = Counter(chain.from_iterable(bags))
     rarity = {seen: log(total / (seen + 0.5)) for seen in set(times.values())}
     weights = {word: rarity[seen] * _class_factor(word) for word, seen in times.items()}
-    sizes = [_estimate(piece.unit.text) for piece in pieces]
-    factors = (piece.speaker.factor * piece.unit.factor for piece in pieces)
-    prices = [(size + COST_FLOOR_TOKENS) ** COST_EXPONENT / factor for size, factor in zip(sizes, factors, strict=True)]
-    room = max_tokens * 1.3
-    out: list[int] = []
-    for i in _greedy(bags, weights, prices):
-        out.append(i)
-        room -= sizes[i]
-        if room <= 0:
-            break
-    return out
+    prices = [(_estimate(unit.text) + COST_FLOOR_TOKENS) ** COST_EXPONENT / (speaker.factor * unit.factor) for unit, speaker in pieces]
+    return _greedy(bags, weights, prices)
 
 
 def _greedy(bags: Sequence[Sequence[str]], weights: dict[str, float], prices: Sequence[float]) -> Iterator[int]:
@@ -255,19 +244,43 @@ def _class_factor(word: str) -> float:
     return NUMBER_FACTOR if word.isdigit() else CODE_FACTOR
 
 
-def _fitted(chosen: Sequence[Piece], order: Sequence[int], max_tokens: int, count_text: CountText) -> str:
-    """The longest beginning of the ranking that fits, in the original order; where to look next is told by what the last ones took."""
-    least, tokens, best = 0, 0, ""
-    over, over_tokens = len(chosen) + 1, 0
+def _fitted(pieces: Sequence[Piece], max_tokens: int, count_text: CountText) -> str:
+    """The longest beginning of the ranking that fits, or one nearly as long, in the original order; each try tells how long the next is."""
+    ranking = _Ranking(pieces)
+    least, over, best, room = 0, len(pieces) + 1, "", float(max_tokens)
     while over - least > 1:
-        share = (max_tokens - tokens) / (over_tokens - tokens) if over_tokens > tokens else 1.0
-        at = min(max(least + int((over - least) * share), least + 1), over - 1)
-        text = _rendered(sorted(zip(order[:at], chosen[:at], strict=True)))
+        order = ranking.first(room, least + 1, over - 1)
+        if len(order) == least:
+            break
+        text = _rendered(sorted((i, pieces[i]) for i in order))
         if (size := count_text(text)) <= max_tokens:
-            least, tokens, best = at, size, text
+            least, best = len(order), text
         else:
-            over, over_tokens = at, size
+            over = len(order)
+        if 0 <= max_tokens - size <= ENOUGH * max_tokens:
+            break
+        room = ranking.sums[len(order)] * max_tokens / max(size, 1)
     return best
+
+
+class _Ranking:
+    """The ranking as far as it was asked for; `sums[n]` is what the first n pieces take, estimated."""
+
+    def __init__(self, pieces: Sequence[Piece]) -> None:
+        self._pieces = pieces
+        self._more = _ranked(pieces)
+        self._order: list[int] = []
+        self.sums = [0.0]
+
+    def first(self, room: float, least: int, most: int) -> list[int]:
+        """The best pieces that take at most `room`, but at least and at most so many; fewer where no more are of weight."""
+        while len(self._order) < least or (len(self._order) < most and self.sums[-1] <= room):
+            best = next(self._more, None)
+            if best is None:
+                break
+            self._order.append(best)
+            self.sums.append(self.sums[-1] + _estimate(self._pieces[best].unit.text))
+        return self._order[: min(max(bisect_right(self.sums, room) - 1, least), most)]
 
 
 def _rendered(placed: Sequence[tuple[int, Piece]]) -> str:
