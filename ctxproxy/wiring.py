@@ -27,6 +27,7 @@ from ctxproxy.proxy.app import add_forwarding, make_app
 from ctxproxy.proxy.counting import Counts, Identities, Readings
 from ctxproxy.proxy.distilling import Distiller
 from ctxproxy.proxy.erasing import Eraser
+from ctxproxy.proxy.fact_backfill import read_earlier
 from ctxproxy.proxy.fact_desk import FactDesk
 from ctxproxy.proxy.health import Health
 from ctxproxy.proxy.index_desk import IndexDesk
@@ -180,6 +181,8 @@ async def running_state(settings: Callable[[], Settings]) -> AsyncIterator[State
     await asyncio.to_thread(known.get, "", first)  # before the first request, which would wait for it; "" has both encodings
     timers, sweeper = Timers(tasks), Sweeper(state)
     tasks.start(sweeper.sweep(), "retention")
+    if first.memory.facts:
+        tasks.start(read_earlier(store, facts, Path(first.data_dir)), "earlier facts")
     timers.start("retention", sweeper.sweep, lambda: EVERY_S)
     distiller = Distiller(state)
     timers.start("distilling", distiller.daily, distiller.wait_s)

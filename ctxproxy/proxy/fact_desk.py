@@ -99,6 +99,11 @@ class FactDesk:
         if points:
             self._add(key, _Job(tip, points=tuple(points)))
 
+    async def done(self, key: SessionKey) -> None:
+        """Wait until nothing waits for a session any more."""
+        if line := self._lines.get(key):
+            await asyncio.wait([line.work])
+
     async def erase(self, keys: Collection[SessionKey]) -> None:
         """Note nothing more of these sessions; what is just being written is waited for."""
         lines = [line for key in keys if (line := self._lines.get(key))]

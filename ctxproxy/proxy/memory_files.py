@@ -22,6 +22,7 @@ from ctxproxy.core.distilling import without as distilled_without
 from ctxproxy.core.memory_notes import Note, folder_of, mark, notes_in, opening, rendered, safe_name, without
 from ctxproxy.core.messages import Tip
 from ctxproxy.core.records import SessionKey
+from ctxproxy.proxy.claims import claimed
 
 if sys.platform != "win32":
     import fcntl
@@ -96,7 +97,7 @@ class MemoryFiles:
             return
         descriptor = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY | NO_FOLLOW)
         try:
-            yield _is_free(descriptor)
+            yield claimed(descriptor)
         finally:
             os.close(descriptor)
 
@@ -149,15 +150,6 @@ def _locked(folder: Path) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
-
-
-def _is_free(descriptor: int) -> bool:
-    """Lock an open folder, if nobody has."""
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def _append(file: Path, head: str, text: str) -> None:
