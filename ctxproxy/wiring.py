@@ -8,21 +8,18 @@ import ctypes
 import logging
 import os
 import secrets
-import signal
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from aiohttp import web
 
-from ctxproxy import __version__
 from ctxproxy.admin.api import add_admin
-from ctxproxy.config.reload import Holder, Refused, Reloaded
-from ctxproxy.config.schema import Settings, without_password
+from ctxproxy.config.schema import Listen, Settings
 from ctxproxy.core import windows
 from ctxproxy.errors import ConfigError
 from ctxproxy.ports import Tokenizer, Upstream
-from ctxproxy.proxy import logs
 from ctxproxy.proxy.app import add_forwarding, make_app
 from ctxproxy.proxy.counting import Counts, Identities, Readings
 from ctxproxy.proxy.distilling import Distiller
@@ -48,6 +45,7 @@ from ctxproxy.store.open import open_store
 from ctxproxy.store.sqlite_file import SetAside
 from ctxproxy.tokenizers import open as tokenizers
 from ctxproxy.upstream.open import open_upstream
+from ctxproxy.workers import Seat, listeners
 
 log = logging.getLogger("ctxproxy")
 KEY_FILE = "tenant.key"
@@ -141,12 +139,12 @@ class _Tokenizers:
 
 
 @contextlib.asynccontextmanager
-async def running_state(settings: Callable[[], Settings]) -> AsyncIterator[State]:
-    """The shell's parts, opened and closed in order."""
+async def running_state(settings: Callable[[], Settings], seat: Seat | None = None) -> AsyncIterator[State]:
+    """The shell's parts, opened and closed in order; with a seat, those of one worker among several."""
     first = settings()
     secret = tenant_secret(Path(first.data_dir))
     store = await open_store(store_url(first), on_damage=_told_damage, cache_bytes=int(first.store.cache_mb * MEGABYTE))
-    upstreams, known, tasks, metrics = _Upstreams(settings), _Tokenizers(), Tasks(), Metrics()
+    upstreams, known, tasks, metrics = _Upstreams(settings), _Tokenizers(), Tasks(), Metrics(seat.figures if seat else None)
     readings, lull = Readings(READINGS_BYTES), Lull()
     facts = FactDesk(store, readings, metrics, tasks, lull)
     index = IndexDesk(store, metrics, tasks, lull, lambda: settings().retrieval.kind != "off")
@@ -176,16 +174,13 @@ async def running_state(settings: Callable[[], Settings]) -> AsyncIterator[State
         note_search=note_search,
         outcomes=OutcomeLog(Path(first.data_dir), tasks),
         sections=sections_of(store, files),
+        started=seat.started if seat else time.time(),
     )
     await state.windows.load()
     await asyncio.to_thread(known.get, "", first)  # before the first request, which would wait for it; "" has both encodings
-    timers, sweeper = Timers(tasks), Sweeper(state)
-    tasks.start(sweeper.sweep(), "retention")
-    if first.memory.facts:
-        tasks.start(read_earlier(store, facts, Path(first.data_dir)), "earlier facts")
-    timers.start("retention", sweeper.sweep, lambda: EVERY_S)
-    distiller = Distiller(state)
-    timers.start("distilling", distiller.daily, distiller.wait_s)
+    timers = Timers(tasks)
+    if seat is None or seat.number == 0:
+        _start_rounds(state, timers)
     try:
         yield state
     finally:
@@ -194,6 +189,16 @@ async def running_state(settings: Callable[[], Settings]) -> AsyncIterator[State
         await tasks.close(CLOSE_WITHIN_S)
         await upstreams.close()
         await store.close()
+
+
+def _start_rounds(state: State, timers: Timers) -> None:
+    """What is done once and from time to time, in one worker of several."""
+    sweeper, distiller, first = Sweeper(state), Distiller(state), state.settings()
+    state.tasks.start(sweeper.sweep(), "retention")
+    if first.memory.facts:
+        state.tasks.start(read_earlier(state.store, state.facts, Path(first.data_dir)), "earlier facts")
+    timers.start("retention", sweeper.sweep, lambda: EVERY_S)
+    timers.start("distilling", distiller.daily, distiller.wait_s)
 
 
 def application(state: State) -> web.Application:
@@ -205,10 +210,9 @@ def application(state: State) -> web.Application:
 
 
 @contextlib.asynccontextmanager
-async def running_server(settings: Callable[[], Settings]) -> AsyncIterator[tuple[State, str]]:
-    """A listening server; gives its state and its base URL."""
-    async with running_state(settings) as state:
-        listen = settings().listen
+async def running_server(settings: Callable[[], Settings], seat: Seat | None = None) -> AsyncIterator[tuple[State, str]]:
+    """A listening server; gives its state and its base URL. A worker's listens on what it was given."""
+    async with running_state(settings, seat) as state:
         runner = web.AppRunner(
             application(state),
             handler_cancellation=True,
@@ -220,46 +224,35 @@ async def running_server(settings: Callable[[], Settings]) -> AsyncIterator[tupl
         )
         await runner.setup()
         try:
-            site = web.TCPSite(runner, listen.host, listen.port)
-            try:
-                await site.start()
-            except OSError as error:
-                raise ConfigError(f"listen: cannot listen on {listen.host}:{listen.port}: {error.strerror}") from None
-            host, port = runner.addresses[0][:2]
-            yield state, f"http://{f'[{host}]' if ':' in host else host}:{port}"
+            for site in _sites(runner, settings().listen, seat):
+                await _started(site, settings().listen)
+            yield state, url_of(runner.addresses[0])
         finally:
             await runner.cleanup()
 
 
-def serve(settings: Settings, holder: Holder) -> None:
-    """Run until SIGINT or SIGTERM; SIGHUP reads the file again."""
-    keep_large_blocks()
-    logs.set_up(settings.log.level, settings.log.format)
-    for note in settings.notes:
-        log.warning("a key of the configuration has no counterpart here: %s", note)
-    asyncio.run(_serve(settings, holder))
+def _sites(runner: web.AppRunner, listen: Listen, seat: Seat | None) -> list[web.BaseSite]:
+    if seat is not None:
+        return [web.SockSite(runner, listener) for listener in listeners(seat.address)]
+    return [web.TCPSite(runner, listen.host, listen.port)]
 
 
-async def _serve(settings: Settings, holder: Holder) -> None:
-    loop = asyncio.get_running_loop()
-    holder.on_hangup(loop, lambda outcome: _told_reload(outcome, holder))
-    stop = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop.set)
-    async with running_server(holder.current) as (_, url):
-        upstream, library = without_password(settings.upstream.base_url), tokenizers.library()
-        log.info("ctxproxy %s listens on %s, upstream %s, tokens counted by %s", __version__, url, upstream, library)
-        await stop.wait()
-        log.info("stopping")
+async def _started(site: web.BaseSite, listen: Listen) -> None:
+    try:
+        await site.start()
+    except OSError as error:
+        raise cannot_listen(listen, error) from None
 
 
-def _told_reload(outcome: Reloaded | Refused, holder: Holder) -> None:
-    if isinstance(outcome, Refused):
-        log.error("the changed configuration is wrong, the old one stays in force: %s", outcome.error.message)
-        return
-    logs.set_up(holder.current().log.level, holder.current().log.format)
-    restart = f"; only after a restart: {', '.join(outcome.needs_restart)}" if outcome.needs_restart else ""
-    log.info("configuration read again, changed: %s%s", ", ".join(outcome.changed) or "nothing", restart)
+def cannot_listen(listen: Listen, error: OSError) -> ConfigError:
+    """Why the start ends where the address cannot be had."""
+    return ConfigError(f"listen: cannot listen on {listen.host}:{listen.port}: {error.strerror}")
+
+
+def url_of(address: Sequence[Any]) -> str:
+    """The base URL of a listening socket's address."""
+    host, port = address[:2]
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
 
 def _told_damage(found: SetAside) -> None:

@@ -18,8 +18,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "config": {"core", "errors"},
     "proxy": {"config", "ports", "core", "errors"},
     "admin": {"proxy", "config", "ports", "core", "errors"},
-    "wiring": {"errors", "core", "ports", "config", "proxy", "admin", *ADAPTERS},
-    "cli": {"errors", "core", "ports", "config", "proxy", "admin", "wiring", *ADAPTERS},
+    "workers": set(),
+    "wiring": {"errors", "core", "ports", "config", "proxy", "admin", "workers", *ADAPTERS},
+    "serving": {"errors", "core", "ports", "config", "proxy", "admin", "workers", "wiring", *ADAPTERS},
+    "cli": {"errors", "core", "ports", "config", "proxy", "admin", "workers", "wiring", "serving", *ADAPTERS},
     "__main__": {"cli"},
 }
 CORE_LIBRARIES = {"msgspec", "brotli", "backports"}

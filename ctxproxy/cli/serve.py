@@ -30,7 +30,6 @@ def run(arguments: argparse.Namespace) -> int:
     """Load the settings and serve; raises ConfigError."""
     given = {key: value for _, key, *_ in FLAGS if (value := getattr(arguments, key)) is not None}
     settings = load(path_of(arguments), os.environ, given)
-    from ctxproxy import wiring  # noqa: PLC0415 - aiohttp and the stores take long to load, and a wrong configuration is told at once
+    from ctxproxy import serving  # noqa: PLC0415 - aiohttp and the stores take long to load, and a wrong configuration is told at once
 
-    wiring.serve(settings, Holder(settings, os.environ))
-    return 0
+    return serving.serve(settings, Holder(settings, os.environ))

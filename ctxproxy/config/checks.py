@@ -37,6 +37,8 @@ def check(settings: Keys, faults: Faults) -> None:
         faults.note("sessions.user_header", "it must be another header than sessions.header")
     if not re.fullmatch(r"memory://|sqlite:///[^?#]+", settings.store.url):
         faults.note("store.url", "expected memory:// or sqlite:///path")
+    if settings.listen.workers > 1 and settings.store.url == "memory://":
+        faults.note("listen.workers", "several workers cannot share memory://, each would have sessions of its own; take store.url sqlite:///path")
     _timezone(settings.memory.timezone, faults)
     _secrets(settings, "", faults)
 

@@ -22,10 +22,6 @@ class Unavailable:
     asks: Asks
 
 
-def _beyond(*values: object) -> Asks:
-    return lambda value: value not in values
-
-
 def _among(*values: object) -> Asks:
     return lambda value: isinstance(value, str) and value in values
 
@@ -35,7 +31,6 @@ def _like(pattern: str) -> Asks:
 
 
 TABLE: tuple[Unavailable, ...] = (
-    Unavailable("listen.workers", "more than one worker process", _beyond(1)),
     Unavailable("retrieval.kind", "retrieval by meaning", _among("dense")),
     Unavailable("store.url", "PostgreSQL as a store", _like(r"(?i)postgres")),
 )

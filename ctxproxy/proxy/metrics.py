@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+import os
+from pathlib import Path
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest, multiprocess, values
 
 from ctxproxy.core.records import Spent
 
 SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5)
 
 
-class Metrics:
-    """One registry a program, so that tests and several apps in a process do not share numbers."""
+def share(folder: Path, number: int) -> None:
+    """Have all metrics that this process makes from now on kept in files of the folder, under the number of a worker.
 
-    def __init__(self) -> None:
+    A worker that is started again goes on with the figures of the one before: a counter never falls.
+    """
+    os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(folder)
+    values.ValueClass = values.MultiProcessValue(lambda: number)  # type: ignore[no-untyped-call]  # the library has no types there
+
+
+class Metrics:
+    """One registry a program, so that tests and several apps in a process do not share numbers; of several workers, a folder that they share."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self._folder = folder
         self.registry = CollectorRegistry()
         self.requests = Counter("ctxproxy_requests", "Chat completion requests by outcome", ["outcome"], registry=self.registry)
         self.upstream_calls = Counter("ctxproxy_upstream_calls", "Calls to the upstream", ["purpose", "status"], registry=self.registry)
@@ -20,7 +33,12 @@ class Metrics:
         self.tokens_sent = Counter("ctxproxy_tokens_sent", "Prompt tokens sent", registry=self.registry)
         self.stage_edits = Counter("ctxproxy_stage_edits", "Edits by stage", ["stage"], registry=self.registry)
         self.compactions = Counter("ctxproxy_compactions", "New decisions to shorten a prompt", registry=self.registry)
-        self.last_gain = Gauge("ctxproxy_last_compaction_gain_tokens", "Tokens that the newest of them saved", registry=self.registry)
+        self.last_gain = Gauge(
+            "ctxproxy_last_compaction_gain_tokens",
+            "Tokens that the newest of them saved",
+            registry=self.registry,
+            multiprocess_mode="mostrecent",
+        )
         self.overflows = Counter("ctxproxy_overflows", "Context overflows by result", ["result"], registry=self.registry)
         self.summaries = Counter("ctxproxy_summaries", "Summaries by result", ["result"], registry=self.registry)
         self.cost = Counter("ctxproxy_cost", "Costs in prompt tokens that are not cached, by our model of the cache", ["of"], registry=self.registry)
@@ -54,5 +72,9 @@ class Metrics:
         self.tokens_reported.inc(spent.reported_prompt)
 
     def text(self) -> bytes:
-        """The exposition text for `GET /metrics`."""
-        return generate_latest(self.registry)
+        """The exposition text for `GET /metrics`: of all workers together, whichever is asked."""
+        if self._folder is None:
+            return generate_latest(self.registry)
+        together = CollectorRegistry()
+        multiprocess.MultiProcessCollector(together, str(self._folder))  # type: ignore[no-untyped-call]
+        return generate_latest(together)

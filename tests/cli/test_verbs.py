@@ -426,11 +426,11 @@ def test_serve_hands_the_settings_over_with_its_flags_first(tmp_path: Path, monk
     served: list[tuple[Settings, Holder]] = []
     import ctxproxy  # noqa: PLC0415
 
-    monkeypatch.setattr(ctxproxy, "wiring", SimpleNamespace(serve=lambda *given: served.append(given)), raising=False)
-    monkeypatch.setitem(sys.modules, "ctxproxy.wiring", ctxproxy.wiring)  # type: ignore[attr-defined]
+    monkeypatch.setattr(ctxproxy, "serving", SimpleNamespace(serve=lambda *given: served.append(given) or 3), raising=False)
+    monkeypatch.setitem(sys.modules, "ctxproxy.serving", ctxproxy.serving)  # type: ignore[attr-defined]
     (tmp_path / "own.yaml").write_text("listen: {port: 1, host: a}", encoding="utf-8")
     words = ["serve", "--config", str(tmp_path / "own.yaml"), "--port", "0", "--upstream", "demo", "--workers", "1", "--log-level", "debug"]
-    assert main(words) == 0
+    assert main(words) == 3
     ((settings, holder),) = served
     assert holder.current() is settings
     assert (settings.listen.host, settings.listen.port, settings.upstream.base_url, settings.log.level) == ("a", 0, "demo", "debug")

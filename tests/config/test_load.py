@@ -174,6 +174,12 @@ def test_every_fault_of_a_file_is_told_at_once_with_its_source(write: Write) -> 
     assert lines[2].endswith("(from CTXPROXY_CONTEXT__TARGET)")
 
 
+def test_several_workers_need_a_store_that_they_can_share(write: Write) -> None:
+    message = refusal(write("{listen: {workers: 2}, store: {url: 'memory://'}}"))
+    assert "listen.workers: several workers cannot share memory://" in message
+    assert load(write("listen: {workers: 2}"), {}, {}).listen.workers == 2
+
+
 def test_the_error_names_the_first_key_as_its_parameter(write: Write) -> None:
     with pytest.raises(ConfigError) as caught:
         load(write("listen: {port: x}"), {}, {})
@@ -183,7 +189,6 @@ def test_the_error_names_the_first_key_as_its_parameter(write: Write) -> None:
 @pytest.mark.parametrize(
     ("text", "feature"),
     [
-        ("listen: {workers: 2}", "more than one worker process"),
         ("retrieval: {kind: dense}", "retrieval by meaning"),
         ("store: {url: 'postgresql://user:secret@host/db'}", "PostgreSQL as a store"),
     ],
