@@ -21,6 +21,7 @@ from ctxproxy.core import windows
 from ctxproxy.errors import ConfigError
 from ctxproxy.ports import Tokenizer, Upstream
 from ctxproxy.proxy.app import add_forwarding, make_app
+from ctxproxy.proxy.claims import Claims
 from ctxproxy.proxy.counting import Counts, Identities, Readings
 from ctxproxy.proxy.distilling import Distiller
 from ctxproxy.proxy.erasing import Eraser
@@ -145,10 +146,10 @@ async def running_state(settings: Callable[[], Settings], seat: Seat | None = No
     secret = tenant_secret(Path(first.data_dir))
     store = await open_store(store_url(first), on_damage=_told_damage, cache_bytes=int(first.store.cache_mb * MEGABYTE))
     upstreams, known, tasks, metrics = _Upstreams(settings), _Tokenizers(), Tasks(), Metrics(seat.figures if seat else None)
-    readings, lull = Readings(READINGS_BYTES), Lull()
+    readings, lull, claims = Readings(READINGS_BYTES), Lull(), Claims(Path(first.data_dir))
     facts = FactDesk(store, readings, metrics, tasks, lull)
     index = IndexDesk(store, metrics, tasks, lull, lambda: settings().retrieval.kind != "off")
-    desk = SummaryDesk(store, upstreams, metrics, tasks, facts, index)
+    desk = SummaryDesk(store, upstreams, metrics, tasks, facts, index, claims)
     files, note_search = MemoryFiles(Path(first.data_dir)), NoteSearch(Path(first.data_dir))
     state = State(
         settings=settings,
@@ -164,6 +165,7 @@ async def running_state(settings: Callable[[], Settings], seat: Seat | None = No
         identities=Identities(IDENTITIES_BYTES),
         readings=readings,
         tasks=tasks,
+        claims=claims,
         lull=lull,
         health=Health(time.time),
         metrics=metrics,

@@ -17,6 +17,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -123,7 +124,8 @@ class Supervisor:
             while any(chair.pid or chair.due is not None for chair in self._chairs):
                 self._start_due(started, lifeline, ready, signals)
                 came = _wait((signals.reading, ready[0]), self._pause_s())
-                self._count_ready(len(os.read(ready[0], 64)) if ready[0] in came else 0)
+                for number in map(int, os.read(ready[0], 4096).split()) if ready[0] in came else ():
+                    self._is_ready(number)
                 for number in signals.taken() if signals.reading in came else ():
                     self._hear(number)
                 self._reap()
@@ -137,7 +139,7 @@ class Supervisor:
             if chair.due is None or chair.due > time.monotonic():
                 continue
             chair.due, chair.begun = None, time.monotonic()
-            seat = Seat(number, started, self.address, self.figures, lifeline[0], lambda: _tell(ready[1]))
+            seat = Seat(number, started, self.address, self.figures, lifeline[0], partial(_tell, ready[1], number))
             chair.pid = _forked(self.run, seat, signals, (lifeline[1], ready[0]))
 
     def _pause_s(self) -> float | None:
@@ -145,12 +147,14 @@ class Supervisor:
         times = [chair.due for chair in self._chairs if chair.due is not None] + ([self._stop_by] if self._stop_by is not None else [])
         return max(0.0, min(times) - time.monotonic()) if times else None
 
-    def _count_ready(self, number: int) -> None:
-        before, self._ready = self._ready, self._ready + number
-        if before == 0 < self._ready and self._stop_by is None:
+    def _is_ready(self, number: int) -> None:
+        self._ready += 1
+        if self._ready == 1 and self._stop_by is None:
             self._chairs += [_Chair(due=time.monotonic()) for _ in range(self.workers - 1)]
-        if before < self.workers <= self._ready:
+        if self._ready == self.workers:
             self.on_ready()
+        elif self._ready > self.workers:
+            log.info("worker %d serves again", number)
 
     def _hear(self, number: int) -> None:
         if number in STOPS:
@@ -191,7 +195,7 @@ class Supervisor:
         pause_s = FIRST_PAUSE_S if time.monotonic() - chair.begun >= SOON_S else chair.next_pause_s
         chair.due, chair.next_pause_s = time.monotonic() + pause_s, min(2 * pause_s, LONGEST_PAUSE_S)
         why = f"signal {-status}" if status < 0 else f"status {status}"
-        log.warning("worker %d ended with %s; it is started again in %.1f s", number, why, pause_s)
+        log.warning("worker %s ended with %s; it is started again in %s s", number, why, f"{pause_s:g}")
 
     def _give_up(self) -> None:
         """End what does not stop by itself."""
@@ -201,8 +205,8 @@ class Supervisor:
             self._send(signal.SIGKILL)
 
 
-def _tell(ready: int) -> None:
-    os.write(ready, b".")
+def _tell(ready: int, number: int) -> None:
+    os.write(ready, b"%d " % number)
 
 
 def _forked(run: Run, seat: Seat, signals: _Signals, not_theirs: Sequence[int]) -> int:

@@ -29,11 +29,12 @@ CLEARED_BRANCHES = 100
 
 async def pinned(state: State, key: SessionKey, text: str, before: Sequence[Effect] = ()) -> Pin:
     """The pin that a text is kept under from now on; the one that it has already, if there is one."""
-    pins = await state.store.pins(key)
-    known = next((pin for pin in pins if pin.text == text), None)
-    pin = known or Pin(max((p.number for p in pins), default=0) + 1, text, state.clock())
-    await state.store.apply([*before, *([] if known else [PutPin(key, pin)])])
-    return pin
+    async with state.claims.held(f"pins {key.tenant} {key.name}"):  # else two at once would take the same number
+        pins = await state.store.pins(key)
+        known = next((pin for pin in pins if pin.text == text), None)
+        pin = known or Pin(max((p.number for p in pins), default=0) + 1, text, state.clock())
+        await state.store.apply([*before, *([] if known else [PutPin(key, pin)])])
+        return pin
 
 
 async def compacted(state: State, key: SessionKey, user: str, situation: Situation, before: Sequence[Effect] = ()) -> Plan:

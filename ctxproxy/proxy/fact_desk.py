@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from ctxproxy.core.memory_points import Told, changes
 from ctxproxy.core.messages import Tip
 from ctxproxy.core.points import MemoryPoint, Point, PointChanges
-from ctxproxy.core.records import SessionKey, StoredMessage
+from ctxproxy.core.records import Session, SessionKey, StoredMessage
 from ctxproxy.core.wire import from_log
 from ctxproxy.errors import StoreUnavailable
 from ctxproxy.ports import Store
@@ -143,7 +143,7 @@ class FactDesk:
     async def _do(self, key: SessionKey, job: _Job) -> None:
         try:
             session = await self._store.session(key)
-            if session is None:
+            if session is None or not await self._is_of(session, job):
                 return
             found = PointChanges(job.points) if job.points else await self._read(key, job, session.forgotten)
             if found and await self._store.facts.put(key, job.user or session.user, found):
@@ -155,6 +155,12 @@ class FactDesk:
         except Exception as error:
             self._metrics.memory_points.labels("failed").inc()
             log.exception("reading the facts of a session failed: %s", type(error).__name__)
+
+    async def _is_of(self, session: Session, job: _Job) -> bool:
+        """Whether what a job is about is there still: another process may have erased it, and the session may have been begun anew since."""
+        if job.rows:
+            return job.rows[-1].created >= session.created or await self._store.known(session.key, [job.tip]) > 0
+        return bool(await self._store.summaries(session.key, [job.tip]))
 
     async def _read(self, key: SessionKey, job: _Job, forgotten: Collection[Tip]) -> PointChanges:
         rows = [row for row in job.rows if row.raw and not row.partial and row.tip not in forgotten]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from ctxproxy.core.chunks import Chunk, Indexed, chunks_of, parts_of
-from ctxproxy.core.messages import Message, Tip
+from ctxproxy.core.messages import ROOT, Message, Tip
 from ctxproxy.core.records import SessionKey, Summary
 from ctxproxy.core.retrieval import merged
 from ctxproxy.core.search_terms import terms_of
@@ -40,6 +40,23 @@ class Said:
     created: float
 
 
+@dataclass(slots=True)
+class _Covered:
+    """Of a session: the tip of a history all of which is in the index or waits for it, and what was noted since."""
+
+    tip: Tip
+    since: set[Tip]
+
+    def holds(self, tips: Sequence[Tip]) -> bool:
+        """Whether all of a history is covered; what another process has stored meanwhile is not."""
+        for tip in reversed(tips):
+            if tip == self.tip:
+                return True
+            if tip not in self.since:
+                return False
+        return True
+
+
 class IndexDesk:
     """Cuts messages into pieces in a thread and has the store index them, one session's in order; an `erasing.Part`."""
 
@@ -51,7 +68,7 @@ class IndexDesk:
         self._lull = lull
         self._waiting: dict[SessionKey, dict[Tip, Said | Summary]] = {}
         self._work: dict[SessionKey, asyncio.Task[None]] = {}
-        self._complete: OrderedDict[SessionKey, None] = OrderedDict()
+        self._complete: OrderedDict[SessionKey, _Covered] = OrderedDict()
         self._thread = asyncio.Semaphore(1)
         """One at a time: the threads are there for requests."""
 
@@ -60,6 +77,8 @@ class IndexDesk:
         if messages and self._is_wanted():
             self._waiting.setdefault(key, {}).update(messages)
             self._lull.hold(sum(len(one.raw) for one in messages.values()))
+            if covered := self._complete.get(key):
+                covered.since.update(messages)
             self._begin(key)
 
     def note_summary(self, key: SessionKey, summary: Summary) -> None:
@@ -70,9 +89,10 @@ class IndexDesk:
 
     async def postings(self, key: SessionKey, terms: Sequence[str], history: Sequence[Message], tips: Sequence[Tip], now: float) -> Postings:
         """Where terms stand in a session; what its history holds that was never indexed is now. Raises StoreUnavailable."""
-        if key not in self._complete:
+        covered = self._complete.get(key)
+        if covered is None or not covered.holds(tips[:-1]):
             await self._complete_from(key, history, tips, now)
-        self._complete[key] = None
+        self._complete[key] = _Covered(tips[-2] if len(tips) > 1 else ROOT, set())
         self._complete.move_to_end(key)
         if len(self._complete) > KNOWN_SESSIONS:
             self._complete.popitem(last=False)
@@ -117,7 +137,7 @@ class IndexDesk:
             while waiting := self._waiting.get(key):
                 batch = _batch(waiting)
                 async with self._thread:
-                    made = await asyncio.to_thread(_indexed, batch)
+                    made = await asyncio.to_thread(_indexed, await self._standing(key, batch))
                 await self._store.chunks.add(key, made)
                 for name, one in batch.items():
                     if waiting.get(name) is one:
@@ -129,6 +149,17 @@ class IndexDesk:
             if self._waiting.pop(key, None):
                 self._complete.pop(key, None)
             del self._work[key]
+
+    async def _standing(self, key: SessionKey, batch: Mapping[Tip, Said | Summary]) -> dict[Tip, Said | Summary]:
+        """What of it is there still: another process may have erased the session, also if it was begun anew since, or what a summary tells of."""
+        session = await self._store.session(key)
+        if session is None:
+            return {}
+        summaries = [one.tip for one in batch.values() if isinstance(one, Summary)]
+        kept = {one.tip for one in await self._store.summaries(key, summaries)} if summaries else set()
+        old = [name for name, one in batch.items() if isinstance(one, Said) and one.created < session.created]  # as in a fork
+        gone = {name for name in old if not await self._store.known(key, [name])}
+        return {name: one for name, one in batch.items() if (one.tip in kept if isinstance(one, Summary) else name not in gone)}
 
 
 def _batch(waiting: Mapping[Tip, Said | Summary]) -> dict[Tip, Said | Summary]:

@@ -142,7 +142,7 @@ class Keeping:
         tip = background_tip(situation, self._got.plan)
         if tip and not self._state.summaries.is_busy(key):
             need = need_of(situation, tip, self._settings.summarizer, self._asked.window_tokens)
-            self._state.tasks.start(self._state.summaries.write(key, need, self._asked), "summary")
+            self._state.summaries.write_behind(key, need, self._asked)
 
     def _note(self) -> None:
         """Begin to note in the day's memory file what has left the prompt; a refused request's decision is not kept."""

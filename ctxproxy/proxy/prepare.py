@@ -106,6 +106,7 @@ async def prepare(state: State, settings: Settings, chat: ChatRequest, caller: C
     if not leading and session and reconciled.joined is Joined.THIN:
         leading = tuple(read(raw) for raw in session.system)
     tokenizer = await tokenizer_for(state, settings, chat.model)
+    await state.windows.refresh()
     belief = state.windows.belief(caller.target.origin, chat.model, settings.models)
     decisions = await decisions_for(state, session, reconciled.tips)
     prompt_tokens = budget(caller.policy, belief.window, chat.max_output, 0).prompt_tokens

@@ -227,7 +227,7 @@ class Rescue:
         need = need_of(situation, planned.wants, self._settings.summarizer, self.asked.window_tokens)
         if not wait:
             if key is not None:
-                self._state.tasks.start(desk.write(key, need, self.asked), "summary")
+                desk.write_behind(key, need, self.asked)
             return situation, planned
         summary = await desk.write(key, need, self.asked)
         if summary is None:

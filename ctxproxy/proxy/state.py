@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from ctxproxy.config.schema import Settings
 from ctxproxy.ports import Store, Tokenizer, Upstream
+from ctxproxy.proxy.claims import Claims
 from ctxproxy.proxy.counting import Counts, Identities, Readings
 from ctxproxy.proxy.erasing import Eraser
 from ctxproxy.proxy.fact_desk import FactDesk
@@ -46,6 +47,7 @@ class State:
     identities: Identities
     readings: Readings
     tasks: Tasks
+    claims: Claims
     lull: Lull
     health: Health
     metrics: Metrics

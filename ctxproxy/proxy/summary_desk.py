@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections.abc import Callable, Sequence
@@ -25,6 +26,7 @@ from ctxproxy.core.summaries import Draft, Need, reads_again
 from ctxproxy.core.summary_points import Parted, points_of
 from ctxproxy.errors import StoreUnavailable
 from ctxproxy.ports import Headers, Store, Tokenizer, Upstream
+from ctxproxy.proxy.claims import Claims
 from ctxproxy.proxy.erasing import forgotten_meanwhile
 from ctxproxy.proxy.fact_desk import FactDesk
 from ctxproxy.proxy.identify import Target, credentials_of
@@ -60,8 +62,11 @@ class Asked:
 class SummaryDesk:
     """Writes summaries; `write` may be called for the same one many times at once, and asks once."""
 
-    def __init__(self, store: Store, upstream: Callable[[str], Upstream], metrics: Metrics, tasks: Tasks, facts: FactDesk, index: IndexDesk) -> None:
+    def __init__(
+        self, store: Store, upstream: Callable[[str], Upstream], metrics: Metrics, tasks: Tasks, facts: FactDesk, index: IndexDesk, claims: Claims
+    ) -> None:
         self._store = store
+        self._claims = claims
         self._upstream = upstream
         self._metrics = metrics
         self._tasks = tasks
@@ -74,6 +79,11 @@ class SummaryDesk:
     def is_busy(self, key: SessionKey) -> bool:
         """Whether a summary of this session is being written: what it will tell need not be asked for twice."""
         return any(session == key for session, _ in self._writing)
+
+    def write_behind(self, key: SessionKey, need: Need, asked: Asked) -> None:
+        """Begin to write a summary that nobody waits for, unless another process is at one of this session: it is there at the next request."""
+        if self.is_busy(key) or self._claims.is_free(_claim(key)):
+            self._tasks.start(self.write(key, need, asked), "summary")
 
     async def done(self, key: SessionKey, tip: Tip) -> None:
         """Wait until a summary that is being written is there, or has failed; asks for none itself."""
@@ -103,6 +113,10 @@ class SummaryDesk:
         return draft
 
     async def _write(self, key: SessionKey | None, need: Need, asked: Asked) -> Summary | None:
+        with self._claims.tried(_claim(key)) if key is not None else contextlib.nullcontext():
+            return await self._written(key, need, asked)
+
+    async def _written(self, key: SessionKey | None, need: Need, asked: Asked) -> Summary | None:
         costs: list[float] = []
         blocks: list[Parted] = []
         summary = await self._made(need, asked, costs.append, blocks.append)
@@ -142,6 +156,10 @@ class SummaryDesk:
         except StoreUnavailable as error:
             log.warning("could not write a summary of session %s to the store: %s", key.id, error.message)
             return False
+
+
+def _claim(key: SessionKey) -> str:
+    return f"summary {key.tenant} {key.name}"
 
 
 def asked_for(request: web.Request, settings: Settings, target: Target, model: str, window_tokens: int, tokenizer: Tokenizer) -> Asked:

@@ -19,6 +19,8 @@ from ctxproxy.ports import Store
 log = logging.getLogger("ctxproxy")
 ASK_AGAIN_S = 600.0
 """How long a listing of an upstream is not asked for again by us."""
+BELIEVED_S = 1.0
+"""How long the store is not asked again what other processes have learned; meanwhile a prompt may be sent that is refused, and rescued."""
 
 
 class WindowBook:
@@ -31,13 +33,25 @@ class WindowBook:
         self._calibrations: dict[tuple[str, str], Calibration] = {}
         self._truncations: dict[tuple[str, str], Truncation] = {}
         self._asked: dict[str, float] = {}
+        self._read_at = float("-inf")
 
     async def load(self) -> None:
         """Take over what the store knows; an unreachable store leaves the book empty."""
         try:
-            self._beliefs = {(b.upstream, b.model): b for b in await self._store.windows()}
+            await self.refresh()
         except StoreUnavailable as error:
             log.warning("windows learned earlier could not be read: %s", error.message)
+
+    async def refresh(self) -> None:
+        """Take over what other processes have learned, if the store was not asked just now; raises StoreUnavailable."""
+        now = self._clock()
+        if 0 <= now - self._read_at < BELIEVED_S:
+            return
+        self._read_at = now
+        for told in await self._store.windows():
+            own = self._beliefs.get((told.upstream, told.model))
+            if own is None or told.updated >= own.updated:
+                self._beliefs[told.upstream, told.model] = told
 
     def belief(self, origin: str, model: str, rules: Sequence[ModelRule]) -> WindowBelief:
         """The window to plan with."""

@@ -38,8 +38,10 @@ class KeptPoints:
         if any((one.point.tip, one.point.value) == (point.tip, point.value) for one in same):
             return None
         number = max(self.by_number, default=0) + 1
-        self.by_number[number] = MemoryPoint(number, point, key, user)
-        self.by_number |= {one.number: replace(one, superseded_by=number) for one in in_force}
+        newer = [one for one in in_force if one.point.time > point.time and one.point.source == "rules"]
+        late = max(newer, key=lambda one: (one.point.time, one.number)).number if newer else None
+        self.by_number[number] = MemoryPoint(number, point, key, user, late)
+        self.by_number |= {one.number: replace(one, superseded_by=number) for one in in_force if one not in newer}
         return number
 
     def take_back(self, number: int) -> None:

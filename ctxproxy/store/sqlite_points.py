@@ -44,7 +44,8 @@ def _put_one(connection: sqlite3.Connection, session: int, user: str, point: Poi
     if connection.execute(QUERIES["touch_anchor"], values).rowcount or connection.execute(QUERIES["is_put"], values).fetchone()[0]:
         return None
     number = int(connection.execute(QUERIES["put_point"], {**values, "user": pack(user)}).fetchone()[0])
-    connection.execute(QUERIES["supersede_key"], {**values, "number": number})
+    for query in ("supersede_key", "supersede_late"):
+        connection.execute(QUERIES[query], {**values, "number": number})
     return number
 
 

@@ -29,16 +29,17 @@ class Program:
 
     def __init__(self, folder: Path, keys: Mapping[str, Any]) -> None:
         self._folder = folder
-        self._keys = {"listen": {"port": 0}, "data_dir": str(folder / "data"), **keys}
+        self.keys = {"listen": {"port": 0}, "data_dir": str(folder / "data"), **keys}
         self._process: asyncio.subprocess.Process
         self._reading: asyncio.Task[None]
         self._http: aiohttp.ClientSession
+        self._more = asyncio.Event()
         self.url = ""
         self.log: list[str] = []
 
     async def __aenter__(self) -> Program:
         file = self._folder / "config.yaml"
-        file.write_text(json.dumps(self._keys), encoding="utf-8")
+        file.write_text(json.dumps(self.keys), encoding="utf-8")
         environ = {name: value for name, value in os.environ.items() if not name.startswith(("CTXPROXY_", "OPENAI_"))}
         words = [sys.executable, "-m", "ctxproxy", "serve", "--config", str(file)]
         self._process = await asyncio.create_subprocess_exec(
@@ -72,6 +73,7 @@ class Program:
         async for raw in self._process.stderr:
             line = raw.decode(errors="replace").rstrip()
             self.log.append(line)
+            self._more.set()
             if found := LISTENS.search(line):
                 self.url = found[1]
                 listening.set()
@@ -96,16 +98,37 @@ class Program:
             await answer.read()
             return answer.status
 
+    def workers(self) -> list[int]:
+        """The process ids of its children."""
+        return [int(pid) for pid in Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text(encoding="ascii").split()]
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    async def ended(self) -> int:
+        """Its exit status, once it and all its children have ended."""
+        async with asyncio.timeout(PATIENCE_S):
+            await self._reading
+            return await self._process.wait()
+
+    async def logged(self, words: str, times: int = 1) -> None:
+        """Wait until a line that holds these words has come so often."""
+        async with asyncio.timeout(PATIENCE_S):
+            while sum(words in line for line in self.log) < times:
+                self._more.clear()
+                await self._more.wait()
+
     def memory_bytes(self, field: str) -> int:
         """A figure of /proc/…/status: VmRSS (resident now) or VmHWM (its peak)."""
-        status = Path(f"/proc/{self._process.pid}/status").read_text(encoding="ascii")
+        status = Path(f"/proc/{self.pid}/status").read_text(encoding="ascii")
         found = re.search(rf"^{field}:\s+(\d+) kB$", status, re.MULTILINE)
         assert found, status
         return int(found[1]) * 1024
 
     def forget_peak(self) -> None:
         """Let VmHWM begin anew at what is resident now (proc(5), clear_refs 5)."""
-        Path(f"/proc/{self._process.pid}/clear_refs").write_text("5", encoding="ascii")
+        Path(f"/proc/{self.pid}/clear_refs").write_text("5", encoding="ascii")
 
 
 def session_path(name: str) -> str:
