@@ -102,6 +102,13 @@ class StoreUnavailable(CtxproxyError):
     code = "store_unavailable"
 
 
+class EmbedderUnavailable(CtxproxyError):
+    """No vectors can be had now; what is looked for is found by its words alone."""
+
+    status = 503
+    code = "embedder_unavailable"
+
+
 class ConfigError(CtxproxyError):
     """The configuration is wrong; the start stops."""
 

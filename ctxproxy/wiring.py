@@ -11,15 +11,18 @@ import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from aiohttp import web
 
 from ctxproxy.admin.api import add_admin
-from ctxproxy.config.schema import Listen, Settings
+from ctxproxy.config.checks import missing_package
+from ctxproxy.config.schema import Listen, Retrieval, Settings
 from ctxproxy.core import windows
+from ctxproxy.embedders.open import open_embedder
 from ctxproxy.errors import ConfigError
 from ctxproxy.ports import Tokenizer, Upstream
+from ctxproxy.ports.embedding import Embedder
 from ctxproxy.proxy.app import add_forwarding, make_app
 from ctxproxy.proxy.claims import Claims
 from ctxproxy.proxy.counting import Counts, Identities, Readings
@@ -41,6 +44,7 @@ from ctxproxy.proxy.state import State
 from ctxproxy.proxy.summary_desk import SummaryDesk
 from ctxproxy.proxy.tasks import Tasks
 from ctxproxy.proxy.timers import Timers
+from ctxproxy.proxy.vector_desk import VectorDesk
 from ctxproxy.proxy.window_book import WindowBook
 from ctxproxy.store.open import open_store
 from ctxproxy.store.sqlite_file import SetAside
@@ -49,6 +53,8 @@ from ctxproxy.upstream.open import open_upstream
 from ctxproxy.workers import Seat, listeners
 
 log = logging.getLogger("ctxproxy")
+BY_MEANING = ("dense", "hybrid")
+"""The kinds of retrieval that compare meanings."""
 KEY_FILE = "tenant.key"
 SECRET_BYTES = 32
 MEGABYTE = 1_048_576
@@ -144,11 +150,14 @@ async def running_state(settings: Callable[[], Settings], seat: Seat | None = No
     """The shell's parts, opened and closed in order; with a seat, those of one worker among several."""
     first = settings()
     secret = tenant_secret(Path(first.data_dir))
+    upstreams = _Upstreams(settings)
+    embedder = await _embedder(first.retrieval, upstreams)
     store = await open_store(store_url(first), on_damage=_told_damage, cache_bytes=int(first.store.cache_mb * MEGABYTE))
-    upstreams, known, tasks, metrics = _Upstreams(settings), _Tokenizers(), Tasks(), Metrics(seat.figures if seat else None)
+    known, tasks, metrics = _Tokenizers(), Tasks(), Metrics(seat.figures if seat else None)
     readings, lull, claims = Readings(READINGS_BYTES), Lull(), Claims(Path(first.data_dir))
     facts = FactDesk(store, readings, metrics, tasks, lull)
-    index = IndexDesk(store, metrics, tasks, lull, lambda: settings().retrieval.kind != "off")
+    vectors = VectorDesk(store, metrics, tasks, lull, embedder, first.retrieval.cache_mb * MEGABYTE, lambda: settings().retrieval.kind in BY_MEANING)
+    index = IndexDesk(store, metrics, tasks, lull, lambda: settings().retrieval.kind != "off", vectors.begin)
     desk = SummaryDesk(store, upstreams, metrics, tasks, facts, index, claims)
     files, note_search = MemoryFiles(Path(first.data_dir)), NoteSearch(Path(first.data_dir))
     state = State(
@@ -170,9 +179,10 @@ async def running_state(settings: Callable[[], Settings], seat: Seat | None = No
         health=Health(time.time),
         metrics=metrics,
         notes=Notes(files, store, desk, metrics, tasks, time.time),
-        eraser=Eraser(store, [files, note_search, facts, index]),
+        eraser=Eraser(store, [files, note_search, facts, index, vectors]),
         facts=facts,
         index=index,
+        vectors=vectors,
         note_search=note_search,
         outcomes=OutcomeLog(Path(first.data_dir), tasks),
         sections=sections_of(store, files),
@@ -183,6 +193,7 @@ async def running_state(settings: Callable[[], Settings], seat: Seat | None = No
     timers = Timers(tasks)
     if seat is None or seat.number == 0:
         _start_rounds(state, timers)
+        log.info("retrieval is %s, by %s", first.retrieval.kind, vectors.means(first.retrieval.kind))
     try:
         yield state
     finally:
@@ -201,6 +212,20 @@ def _start_rounds(state: State, timers: Timers) -> None:
         state.tasks.start(read_earlier(state.store, state.facts, Path(first.data_dir)), "earlier facts")
     timers.start("retention", sweeper.sweep, lambda: EVERY_S)
     timers.start("distilling", distiller.daily, distiller.wait_s)
+
+
+async def _embedder(retrieval: Retrieval, upstreams: Callable[[str], Upstream]) -> Embedder | None:
+    """The embedder that is wanted, None if words have to do; raises ConfigError where they were not to."""
+    which: Literal["wordllama", "upstream"] = "upstream" if retrieval.embedder == "upstream" else "wordllama"
+    if retrieval.kind not in BY_MEANING or missing_package(which):
+        return None
+    try:
+        return await asyncio.to_thread(open_embedder, which, retrieval.embedding_model or "", upstreams)
+    except ConfigError as error:
+        if retrieval.kind == "dense" or retrieval.embedder != "auto":
+            raise
+        log.warning("retrieval goes by words alone: %s", error.message)
+        return None
 
 
 def application(state: State) -> web.Application:

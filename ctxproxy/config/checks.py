@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections.abc import Iterable
+from importlib.util import find_spec
 from zoneinfo import ZoneInfo
 
 import msgspec
 
 from ctxproxy.config import describe
 from ctxproxy.config.build import Faults
-from ctxproxy.config.schema import SECRETS, Context, Experiment, Keys
+from ctxproxy.config.schema import SECRETS, Context, Experiment, Keys, Retrieval
 from ctxproxy.core.policy import Policy
 from ctxproxy.core.presets import PRESETS, stages_of
 from ctxproxy.core.urls import DEMO, check_base_url
@@ -40,6 +42,7 @@ def check(settings: Keys, faults: Faults) -> None:
     if settings.listen.workers > 1 and settings.store.url == "memory://":
         faults.note("listen.workers", "several workers cannot share memory://, each would have sessions of its own; take store.url sqlite:///path")
     _timezone(settings.memory.timezone, faults)
+    _retrieval(settings.retrieval, faults)
     _secrets(settings, "", faults)
 
 
@@ -50,6 +53,23 @@ def _timezone(name: str, faults: Faults) -> None:
         ZoneInfo(name)
     except (KeyError, ValueError, OSError):
         faults.note("memory.timezone", f"there is no time zone {describe.named(name)} here; expected local, UTC or a name like Asia/Shanghai")
+
+
+def _retrieval(retrieval: Retrieval, faults: Faults) -> None:
+    """An embedder that is asked for must be there; `auto` beside words may do without."""
+    if retrieval.kind not in ("dense", "hybrid"):
+        return
+    asked = "retrieval.embedder" if retrieval.embedder != "auto" else "retrieval.kind" if retrieval.kind == "dense" else ""
+    if asked and (missing := missing_package(retrieval.embedder)):
+        faults.note(asked, f"it needs the package {missing}; install it: {sys.executable} -m pip install {missing}")
+    if retrieval.embedder == "upstream" and retrieval.embedding_model is None:
+        faults.note("retrieval.embedding_model", "name the model that /v1/embeddings of the upstream is asked for, like text-embedding-3-small")
+
+
+def missing_package(embedder: str) -> str | None:
+    """The package that an embedder needs and that is not installed (extra `semantic`); None if there is all that it needs."""
+    needed = "numpy" if embedder == "upstream" else "wordllama"
+    return None if find_spec(needed) else needed
 
 
 def check_context(context: Context, path: str, faults: Faults) -> None:

@@ -156,9 +156,12 @@ class Memory(Section, frozen=True):
 
 
 class Retrieval(Section, frozen=True):
-    """How removed parts of the past are found again for the newest request."""
+    """How removed parts of the past are found again for the newest request; `embedder` and `cache_mb` are looked at only at the start."""
 
     kind: Literal["off", "keyword", "dense", "hybrid"] = "hybrid"
+    embedder: Literal["auto", "wordllama", "upstream"] = "auto"
+    embedding_model: Name | None = None
+    cache_mb: Whole = 64
     top_k: Count = 40
     min_score: float = 0.0
     max_tokens: Tokens = 2000

@@ -22,18 +22,11 @@ class Unavailable:
     asks: Asks
 
 
-def _among(*values: object) -> Asks:
-    return lambda value: isinstance(value, str) and value in values
-
-
 def _like(pattern: str) -> Asks:
     return lambda value: isinstance(value, str) and re.match(pattern, value) is not None
 
 
-TABLE: tuple[Unavailable, ...] = (
-    Unavailable("retrieval.kind", "retrieval by meaning", _among("dense")),
-    Unavailable("store.url", "PostgreSQL as a store", _like(r"(?i)postgres")),
-)
+TABLE: tuple[Unavailable, ...] = (Unavailable("store.url", "PostgreSQL as a store", _like(r"(?i)postgres")),)
 
 
 def missing_feature(path: str, value: object) -> str | None:

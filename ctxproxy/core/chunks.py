@@ -38,6 +38,14 @@ class Indexed(NamedTuple):
     created: float
 
 
+class StoredVector(NamedTuple):
+    """What a piece means, as its embedder packed it; numbers grow in the order of writing, and none is used twice."""
+
+    number: int
+    place: tuple[Tip, int]
+    vector: bytes
+
+
 class Piece(NamedTuple):
     """A chunk that was found, with the session that it is of."""
 

@@ -1,13 +1,14 @@
 """Which pieces of what a prompt holds no more the newest request gets back: what it asks for, how well each fits, a choice that fits.
 
 A piece counts with what was said right before it: "it is 6929" is found by the "phone" of the question that it answers. A question gets
-all the room that there is; what asks nothing gets little, and only what fits it well.
+all the room that there is; what asks nothing gets little, and only what fits it well. (Measured on the quality conversations: room by how
+well the best piece fits a question costs less, a twentieth, and finds less, English questions that ask in other words than the answer's.)
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import nsmallest
 from typing import NamedTuple, TypeVar
@@ -15,6 +16,7 @@ from typing import NamedTuple, TypeVar
 from ctxproxy.core.chunks import Chunk, chunks_of
 from ctxproxy.core.extractive import ASKING, is_small_talk
 from ctxproxy.core.forgetting import expired
+from ctxproxy.core.fusion import NOT_COMPARED, Nearness, Ranking, Spot, fused
 from ctxproxy.core.memo import Memo
 from ctxproxy.core.messages import Message, Tip, text_of
 from ctxproxy.core.recalled import Passage
@@ -45,10 +47,9 @@ LEAST_MATCH = 0.65
 """Of the score of a piece that holds all that is looked for: what asks nothing gets back nothing that fits less."""
 NEAR_BEST = 0.5
 """Of the best piece's score: what asks nothing gets back no weaker ones."""
-LEAST_ASKED, CLEAR_MATCH = 0.3, 0.5
-"""The same for a question, and from which on it gets all the room. Measured on the quality conversations: without the two, small talk that asks
-something back costs a tenth more, and finds no more."""
-LITTLE_TOKENS, SOME_TOKENS = 300, 600
+CLEAR_MATCH = 0.5
+"""Of that score: what is found in another session fits no less."""
+LITTLE_TOKENS = 300
 FRAME_TOKENS = 45
 """What title and acknowledgement take."""
 LINE_TOKENS = 3
@@ -56,6 +57,8 @@ LEAST_KNOWN = 0.4
 """Of the terms: what was said and holds fewer of them is about something else."""
 ELSEWHERE_MOST = 8
 """Pieces of other sessions."""
+NAMED_MOST = 10
+"""Pieces that hold an exact value: a name that many hold tells none of them from the others."""
 RANKED_MOST = 300
 """No more pieces than this are looked at: they would not fit."""
 
@@ -90,6 +93,11 @@ def query_of(messages: Sequence[Message]) -> Query:
     return Query(terms, asks=looks_back or asks(newest), looks_back=looks_back)
 
 
+def sense_of(messages: Sequence[Message]) -> str:
+    """The text whose meaning is compared: the end of the last of the user's messages. The one before would drown a short one in its own meaning."""
+    return next((text_of(message).strip()[-QUERY_CHARS:] for message in reversed(messages) if message.role == "user"), "")
+
+
 def asks(text: str) -> bool:
     """Whether a text is a question for the most part; a remark with a question at its end is not."""
     asking = sum(len(sentence) for sentence in split(text) if sentence.lower().endswith(ASKING))
@@ -102,31 +110,60 @@ def gone(transcript: Transcript, tips: Sequence[Tip], forgotten: frozenset[Tip])
     return frozenset(tips) - whole - forgotten
 
 
-def choose(s: Situation, transcript: Transcript, query: Query, postings: Postings, bounds: Bounds) -> list[Passage]:
+def choose(
+    s: Situation, transcript: Transcript, query: Query, postings: Postings, bounds: Bounds, nearness: Nearness = NOT_COMPARED
+) -> list[Passage]:
     """The passages of what is gone from a prompt that fit the query best, oldest first; [] where nothing fits well enough."""
     at = {tip: n for n, tip in enumerate(s.reconciled.tips)}
     kept_out = s.forgotten | expired(s.reconciled.history, s.reconciled.tips)
-    lost = gone(transcript, s.reconciled.tips, kept_out if query.looks_back else kept_out | s.cleared)
-    own = {(at[tip], part): score for (tip, part), score in scores(postings, query.terms).items() if tip in at and part >= 0}
-    near = with_what_was_before(own)
+    lost = {at[tip] for tip in gone(transcript, s.reconciled.tips, kept_out if query.looks_back else kept_out | s.cleared)}
+    ranking = _ranking(query, postings, nearness, at, lost)
     shown = "\n".join(text_of(entry.message) for entry in transcript.entries if entry.origin != "original")
-    old = (place for place in near if place[0] < len(at) and s.reconciled.tips[place[0]] in lost)
-    ranked = nsmallest(RANKED_MOST, old, key=lambda place: (-near[place], place))
-    found = [(chunk, near[place]) for place in ranked if (chunk := _chunk(s, place)) and chunk.text not in shown]
+    chunks = {spot: chunk for spot in ranking.order if (chunk := _chunk(s, spot)) and chunk.text not in shown}
     room = min(bounds.max_tokens, s.budget.limit - transcript.tokens - FRAME_TOKENS)
-    best = found[0][1] / (most(postings, query.terms) or 1.0) if found else 0.0
-    if not found or best < bounds.min_score:
-        return []
-    if best < (LEAST_ASKED if query.asks else LEAST_MATCH) or not (query.asks or _is_known(query, postings)):
+    best = max((ranking.fits.get(spot, 0.0) for spot in chunks), default=0.0)
+    if not chunks or best < bounds.min_score:
         return []
     if not query.asks:
-        found = [one for one in found if one[1] >= NEAR_BEST * found[0][1]]
+        if best < LEAST_MATCH or not _is_known(query, postings):
+            return []
+        chunks = {spot: chunk for spot, chunk in chunks.items() if ranking.fits.get(spot, 0.0) >= NEAR_BEST * best}
         room = min(room, LITTLE_TOKENS, s.budget.trigger - transcript.tokens - FRAME_TOKENS)
-    elif best < CLEAR_MATCH:
-        room = min(room, SOME_TOKENS)
-    chosen = fill([chunk for chunk, _ in found], lambda chunk: s.count_text(chunk.text) + LINE_TOKENS, room, bounds.top_k)
+    chosen = fill(list(chunks.values()), lambda chunk: s.count_text(chunk.text) + LINE_TOKENS, room, bounds.top_k)
     chosen.sort(key=lambda chunk: (at[chunk.tip], chunk.part))
     return [Passage((chunk.tip, chunk.part), chunk.role, chunk.text) for chunk in chosen]
+
+
+def _ranking(query: Query, postings: Postings, nearness: Nearness, at: Mapping[Tip, int], lost: Collection[int]) -> Ranking:
+    """The pieces of lost messages that fit best: by words, by meaning, or by both. What asks nothing gets what its words find."""
+    words = _ranked(_spots(scores(postings, query.terms), at), lost)
+    whole = most(postings, query.terms) or 1.0
+    by_words = Ranking(list(words), {spot: score / whole for spot, score in words.items()})
+    cosines = _spots(nearness.cosines, at)
+    if not cosines or not (query.asks or nearness.alone):
+        return by_words
+    by_meaning = Ranking(list(_ranked(cosines, lost)), cosines)
+    ranking = by_meaning if nearness.alone else fused(by_words, by_meaning)
+    named = _spots(dict.fromkeys(_named(query, postings), 1.0), at)
+    return ranking._replace(order=sorted(ranking.order, key=lambda spot: spot not in named))
+
+
+def _named(query: Query, postings: Postings) -> set[Place]:
+    """The pieces that hold an exact value of the request's which few pieces hold: they count before words and meaning (003-57)."""
+    exact = (held for term, held in postings.by_term.items() if term.startswith(MARK) and term in query.terms)
+    return {posting.place for held in exact if len(held) <= NAMED_MOST for posting in held}
+
+
+def _spots(scored: Mapping[Place, float], at: Mapping[Tip, int]) -> dict[Spot, float]:
+    """Scores of the pieces of this history; summaries are none."""
+    return {(at[tip], part): score for (tip, part), score in scored.items() if tip in at and part >= 0}
+
+
+def _ranked(own: Mapping[Spot, float], lost: Collection[int]) -> dict[Spot, float]:
+    """The best of the spots in lost messages, the best first."""
+    near = with_what_was_before(own)
+    best = nsmallest(RANKED_MOST, (spot for spot in near if spot[0] in lost), key=lambda spot: (-near[spot], spot))
+    return {spot: near[spot] for spot in best}
 
 
 def _is_known(query: Query, postings: Postings) -> bool:
@@ -134,7 +171,7 @@ def _is_known(query: Query, postings: Postings) -> bool:
     return len(postings.by_term) >= LEAST_KNOWN * len(query.terms)
 
 
-def _chunk(s: Situation, place: tuple[int, int]) -> Chunk | None:
+def _chunk(s: Situation, place: Spot) -> Chunk | None:
     at, part = place
     chunks = chunks_at(s.reconciled.history[at], s.reconciled.tips[at], s.memo)
     return chunks[part] if part < len(chunks) else None
@@ -145,7 +182,7 @@ def chunks_at(message: Message, tip: Tip, memo: Memo) -> tuple[Chunk, ...]:
     return tuple(chunk._replace(tip=tip) for chunk in memo("chunks", message, lambda: chunks_of(message, "")))
 
 
-def with_what_was_before(own: Mapping[tuple[int, int], float]) -> dict[tuple[int, int], float]:
+def with_what_was_before(own: Mapping[Spot, float]) -> dict[Spot, float]:
     """The scores of pieces by message and part, each with its share of that of the part before it and of the best of the messages before."""
     best: dict[int, float] = {}
     for (at, _), score in own.items():
@@ -154,7 +191,7 @@ def with_what_was_before(own: Mapping[tuple[int, int], float]) -> dict[tuple[int
     return {(at, part): _with_before(own, best, at, part) for at, part in places}
 
 
-def _with_before(own: Mapping[tuple[int, int], float], best: Mapping[int, float], at: int, part: int) -> float:
+def _with_before(own: Mapping[Spot, float], best: Mapping[int, float], at: int, part: int) -> float:
     before = (own.get((at, part - 1), 0.0) if part else best.get(at - 1, 0.0), best.get(at - (1 if part else 2), 0.0))
     return BESIDE[0] * own.get((at, part), 0.0) + BESIDE[1] * before[0] + BESIDE[2] * before[1]
 

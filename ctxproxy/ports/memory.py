@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
 from ctxproxy.core.carryover import Digest, Preload, Restore
-from ctxproxy.core.chunks import Indexed, Piece
+from ctxproxy.core.chunks import Chunk, Indexed, Piece, StoredVector
 from ctxproxy.core.effects import OpenSession
 from ctxproxy.core.graph import Edge, Graph, Node
 from ctxproxy.core.messages import Tip
@@ -145,6 +145,18 @@ class Chunks(Protocol):
 
     async def postings(self, key: SessionKey, terms: Sequence[str]) -> Postings:
         """Where these terms stand in a session, over all its branches."""
+        ...
+
+    async def without_vector(self, key: SessionKey, embedder: str, limit: int) -> list[Chunk]:
+        """Pieces of messages that have no vector of this embedder, in the order of writing; their role is left out."""
+        ...
+
+    async def put_vectors(self, key: SessionKey, embedder: str, vectors: Mapping[Place, bytes]) -> None:
+        """Put vectors beside the pieces that are there, in place of another embedder's; b"": the embedder cannot read the piece."""
+        ...
+
+    async def vectors(self, key: SessionKey, embedder: str, after: int, limit: int) -> list[StoredVector]:
+        """The newest of this embedder's vectors with a number above `after`, by number; empty ones are left out."""
         ...
 
     async def texts(self, key: SessionKey, places: Collection[Place]) -> list[Piece]:

@@ -60,8 +60,12 @@ class _Covered:
 class IndexDesk:
     """Cuts messages into pieces in a thread and has the store index them, one session's in order; an `erasing.Part`."""
 
-    def __init__(self, store: Store, metrics: Metrics, tasks: Tasks, lull: Lull, is_wanted: Callable[[], bool]) -> None:
+    def __init__(
+        self, store: Store, metrics: Metrics, tasks: Tasks, lull: Lull, is_wanted: Callable[[], bool], written: Callable[[SessionKey], None]
+    ) -> None:
+        """`written` is told whenever pieces of a session have come into the index."""
         self._store = store
+        self._written = written
         self._is_wanted = is_wanted
         self._metrics = metrics
         self._tasks = tasks
@@ -139,6 +143,7 @@ class IndexDesk:
                 async with self._thread:
                     made = await asyncio.to_thread(_indexed, await self._standing(key, batch))
                 await self._store.chunks.add(key, made)
+                self._written(key)
                 for name, one in batch.items():
                     if waiting.get(name) is one:
                         del waiting[name]

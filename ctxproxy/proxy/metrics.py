@@ -50,6 +50,7 @@ class Metrics:
         self.memory_notes = Counter("ctxproxy_memory_notes", "Sections for memory files by result", ["result"], registry=self.registry)
         self.failed_open = Counter("ctxproxy_failed_open", "Requests passed on untouched after a fault of ours", registry=self.registry)
         self.store_errors = Counter("ctxproxy_store_errors", "Store calls that failed", registry=self.registry)
+        self.embedding_failures = Counter("ctxproxy_embedding_failures", "Vectors that could not be had", registry=self.registry)
         self.max_steps = Counter("ctxproxy_max_steps", "Requests whose turn had come to its most steps", registry=self.registry)
         self.arm_requests = Counter(
             "ctxproxy_arm_requests", "Chat completion requests of an experiment's arm by outcome", ["arm", "outcome"], registry=self.registry

@@ -22,9 +22,10 @@ from ctxproxy.core.rescue_plans import cleared, replanned, shortened, trimmed
 from ctxproxy.core.situation import Situation
 from ctxproxy.core.steps import at_limit, stopped
 from ctxproxy.ports import Response
+from ctxproxy.ports.embedding import Access
 from ctxproxy.proxy.attempt import Refused, Stream, Whole, examine
 from ctxproxy.proxy.early import EarlyCall
-from ctxproxy.proxy.identify import origin_of
+from ctxproxy.proxy.identify import credentials_of, origin_of
 from ctxproxy.proxy.outgoing import call_for
 from ctxproxy.proxy.prepare import Prepared
 from ctxproxy.proxy.recall_offer import RecallUse
@@ -103,7 +104,9 @@ class Rescue:
         situation, planned = await self._decided(self._prepared.situation, plan, wait=not self._settings.summarizer.background)
         self._watch_steps(situation)
         if not situation.policy.observe:
-            planned = await with_retrieval(self._state, self._settings, self._prepared, situation, planned)
+            target = self._prepared.caller.target
+            access = Access(target.base_url, credentials_of(self._request, target))
+            planned = await with_retrieval(self._state, self._settings, self._prepared, situation, planned, access)
         if self._prepared.session is None and situation.preload:
             self._marks.append(("preload", 1))
         if situation.policy.observe and planned.changed:

@@ -9,8 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import tzinfo
 from functools import partial
+from typing import Literal
 
 from ctxproxy.config.schema import Settings
+from ctxproxy.core.fusion import NOT_COMPARED, Nearness
 from ctxproxy.core.language import language_of
 from ctxproxy.core.messages import text_of
 from ctxproxy.core.note_search import MOST as MOST_NOTES
@@ -20,10 +22,11 @@ from ctxproxy.core.planned import Plan
 from ctxproxy.core.presets import retrieves
 from ctxproxy.core.recalled import Passage, with_recalled
 from ctxproxy.core.records import SessionKey
-from ctxproxy.core.retrieval import FRAME_TOKENS, LINE_TOKENS, Bounds, Elsewhere, Query, choose, elsewhere, fill, gone, query_of
+from ctxproxy.core.retrieval import FRAME_TOKENS, LINE_TOKENS, Bounds, Elsewhere, Query, choose, elsewhere, fill, gone, query_of, sense_of
 from ctxproxy.core.situation import Situation
 from ctxproxy.core.text_index import Place
 from ctxproxy.errors import StoreUnavailable
+from ctxproxy.ports.embedding import Access
 from ctxproxy.proxy.days import age_of, local_time, zone_of
 from ctxproxy.proxy.prepare import Prepared, user_of
 from ctxproxy.proxy.state import State
@@ -35,8 +38,11 @@ OTHER_SESSIONS = 20
 """Of the user's, the last used ones, that are searched too."""
 
 
-async def with_retrieval(state: State, settings: Settings, prepared: Prepared, situation: Situation, planned: Plan) -> Plan:
-    """The plan with passages of the past that the last user message asks for; the same plan where nothing is, or nothing can be, found."""
+async def with_retrieval(state: State, settings: Settings, prepared: Prepared, situation: Situation, planned: Plan, access: Access) -> Plan:
+    """The plan with passages of the past that the last user message asks for; the same plan where nothing is, or nothing can be, found.
+
+    `access` is that of the request.
+    """
     key, history = prepared.caller.key, situation.reconciled.history
     if key is None or settings.retrieval.kind == "off" or not retrieves(situation.policy) or not history or history[-1].role != "user":
         return planned
@@ -48,7 +54,7 @@ async def with_retrieval(state: State, settings: Settings, prepared: Prepared, s
         query = query_of(history)
         bounds = Bounds(settings.retrieval.top_k, settings.retrieval.max_tokens, settings.retrieval.min_score)
         search = _Search(state, key, user, situation, planned, query, bounds, zone_of(settings.memory.timezone))
-        return await search.plan() if query.terms else planned
+        return await search.plan(settings.retrieval.kind, access) if query.terms else planned
     except StoreUnavailable as error:
         state.metrics.store_errors.inc()
         log.warning("session %s could not be searched: %s", key.id, error.message)
@@ -71,18 +77,19 @@ class _Search:
     bounds: Bounds
     zone: tzinfo | None
 
-    async def plan(self) -> Plan:
+    async def plan(self, kind: Literal["keyword", "dense", "hybrid"], access: Access) -> Plan:
         """The plan with all that was found."""
+        near = await self.near(access, alone=kind == "dense") if kind == "dense" or (kind == "hybrid" and self.query.asks) else NOT_COMPARED
         others, own = apart(await self.in_files(), self.key.name)
         shown = self.shown() if others or own else ""
         room = min(self.bounds.max_tokens, self.situation.budget.limit - self.planned.transcript.tokens - FRAME_TOKENS)
         notes = self.noted(others, Told(self.key.name, self.situation.cleared, shown), room)
-        here = await self.here(room - self.cost(notes))
+        here = await self.here(room - self.cost(notes), near)
         said = [one.text for one in here]
         told = Told(self.key.name, self.situation.cleared, "\n".join((shown, *said)), said)
         if fresh := self.noted(news(own, self.query, told), told, room - self.cost(notes)):
             notes += fresh
-            here = await self.here(room - self.cost(notes))
+            here = await self.here(room - self.cost(notes), near)
         others_said = await self.elsewhere(room - self.cost([*notes, *here])) if self.user and self.query.asks else []
         passages = [*sorted([*notes, *others_said], key=lambda passage: (passage.day, passage.place)), *here]
         found = with_recalled(self.situation, self.planned, passages, language_of([self.situation.reconciled.history[-1]]))
@@ -114,11 +121,15 @@ class _Search:
         ranked = [as_passage(piece) for piece in chosen(found, told, age_days, self.bounds.min_score)] if found else []
         return fill(ranked, lambda one: self.cost([one]), min(room, NOTES_TOKENS), MOST_NOTES)
 
-    async def here(self, room: int) -> list[Passage]:
+    async def near(self, access: Access, *, alone: bool) -> Nearness:
+        """What is near in meaning to what is asked for, in this session."""
+        return Nearness(await self.state.vectors.nearest(self.key, sense_of(self.situation.reconciled.history), access), alone)
+
+    async def here(self, room: int, near: Nearness) -> list[Passage]:
         """What fits of what this session's prompt holds no more."""
         reconciled, bounds = self.situation.reconciled, replace(self.bounds, max_tokens=room)
         postings = await self.state.index.postings(self.key, list(self.query.terms), reconciled.history, reconciled.tips, self.situation.now)
-        finding = partial(choose, self.situation, self.planned.transcript, self.query, postings, bounds)
+        finding = partial(choose, self.situation, self.planned.transcript, self.query, postings, bounds, near)
         return await asyncio.to_thread(finding) if len(reconciled.tips) > CHOOSE_IN_THREAD_ABOVE else finding()
 
     async def elsewhere(self, room: int) -> list[Passage]:

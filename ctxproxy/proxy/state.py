@@ -24,6 +24,7 @@ from ctxproxy.proxy.recall_offer import RecallOffers
 from ctxproxy.proxy.sections import Section
 from ctxproxy.proxy.summary_desk import SummaryDesk
 from ctxproxy.proxy.tasks import Tasks
+from ctxproxy.proxy.vector_desk import VectorDesk
 from ctxproxy.proxy.window_book import WindowBook
 
 
@@ -55,6 +56,7 @@ class State:
     eraser: Eraser
     facts: FactDesk
     index: IndexDesk
+    vectors: VectorDesk
     note_search: NoteSearch
     outcomes: OutcomeLog
     sections: Sequence[Section]

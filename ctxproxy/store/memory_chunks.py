@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count, islice
+from typing import NamedTuple
 
-from ctxproxy.core.chunks import Indexed, Piece
+from ctxproxy.core.chunks import Chunk, Indexed, Piece, StoredVector
 from ctxproxy.core.messages import Tip
 from ctxproxy.core.records import Session, SessionKey
 from ctxproxy.core.text_index import NO_POSTINGS, Place, Postings, TextIndex
@@ -14,11 +16,18 @@ FindSession = Callable[[SessionKey], Session | None]
 """The session of a key; raises StoreUnavailable once the store is closed."""
 
 
+class _Vector(NamedTuple):
+    number: int
+    embedder: str
+    vector: bytes
+
+
 @dataclass(slots=True)
 class _Kept:
     index: TextIndex = field(default_factory=TextIndex)
     pieces: dict[Place, Piece] = field(default_factory=dict)
     recalled: dict[Place, int] = field(default_factory=dict)
+    vectors: dict[Place, _Vector] = field(default_factory=dict)
 
 
 class MemoryChunks:
@@ -27,6 +36,7 @@ class MemoryChunks:
     def __init__(self, session: FindSession) -> None:
         self._session = session
         self._kept: dict[SessionKey, _Kept] = {}
+        self._numbers = count(1)
 
     async def add(self, key: SessionKey, chunks: Sequence[Indexed]) -> None:
         session = self._session(key)
@@ -50,6 +60,7 @@ class MemoryChunks:
             kept.index.remove(place)
             del kept.pieces[place]
             kept.recalled.pop(place, None)
+            kept.vectors.pop(place, None)
 
     async def indexed(self, key: SessionKey) -> frozenset[Tip]:
         return frozenset(tip for tip, _ in self._of(key).pieces)
@@ -57,6 +68,25 @@ class MemoryChunks:
     async def postings(self, key: SessionKey, terms: Sequence[str]) -> Postings:
         kept = self._of(key)
         return kept.index.postings(terms) if kept.pieces else NO_POSTINGS
+
+    async def without_vector(self, key: SessionKey, embedder: str, limit: int) -> list[Chunk]:
+        kept = self._of(key)
+        bare = (place for place in kept.pieces if place[1] >= 0 and (place not in kept.vectors or kept.vectors[place].embedder != embedder))
+        return [kept.pieces[place].chunk._replace(role="") for place in islice(bare, limit)]
+
+    async def put_vectors(self, key: SessionKey, embedder: str, vectors: Mapping[Place, bytes]) -> None:
+        kept = self._of(key)
+        for place, vector in vectors.items():
+            if place in kept.pieces:
+                kept.vectors[place] = _Vector(next(self._numbers), embedder, vector)
+
+    async def vectors(self, key: SessionKey, embedder: str, after: int, limit: int) -> list[StoredVector]:
+        found = [
+            StoredVector(one.number, place, one.vector)
+            for place, one in self._of(key).vectors.items()
+            if one.number > after and one.embedder == embedder and one.vector
+        ]
+        return sorted(found)[-limit:]
 
     async def texts(self, key: SessionKey, places: Collection[Place]) -> list[Piece]:
         kept = self._of(key)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
-from ctxproxy.core.chunks import Chunk, Indexed, Piece
+from ctxproxy.core.chunks import Chunk, Indexed, Piece, StoredVector
 from ctxproxy.core.messages import Tip
 from ctxproxy.core.records import SessionKey
 from ctxproxy.core.text_index import NO_POSTINGS, Place, Posting, Postings
@@ -61,6 +61,21 @@ class SqliteChunks:
         rows = await self._readers.rows(QUERIES["hottest"], {"tenant": plain(tenant), "user": pack(user), "limit": limit})
         return [_piece(SessionKey(row[6], unpack(row[5])), row) for row in rows]
 
+    async def without_vector(self, key: SessionKey, embedder: str, limit: int) -> list[Chunk]:
+        session = await self._session(key)
+        values = {"session": session, "embedder": embedder, "limit": limit}
+        rows = [] if session is None else await self._readers.rows(QUERIES["without_vector"], values)
+        return [Chunk(tip, part, unpack(content), "") for tip, part, content in rows]
+
+    async def put_vectors(self, key: SessionKey, embedder: str, vectors: Mapping[Place, bytes]) -> None:
+        await self._writer.submit(lambda writer: _put_vectors(writer, key, embedder, vectors))
+
+    async def vectors(self, key: SessionKey, embedder: str, after: int, limit: int) -> list[StoredVector]:
+        session = await self._session(key)
+        values = {"session": session, "embedder": embedder, "after": after, "limit": limit}
+        rows = [] if session is None else await self._readers.rows(QUERIES["vectors"], values)
+        return [StoredVector(number, (tip, part), vector) for number, tip, part, vector in reversed(rows)]
+
     async def _session(self, key: SessionKey) -> int | None:
         rows = await self._readers.rows(QUERIES["session_id"], key_values(key))
         return int(rows[0][0]) if rows else None
@@ -87,13 +102,20 @@ def _add(writer: EffectWriter, key: SessionKey, chunks: Sequence[Indexed]) -> bo
             "length": sum(terms.values()),
             "turn": turn,
             "created": created,
-            "embedding": None,
         }
         done = writer.connection.execute(QUERIES["put"], values)
         if done.rowcount == 1:
             tokens = " ".join(token(session, term) for term, times in terms.items() for _ in range(times))
             writer.connection.execute(QUERIES["put_terms"], {"id": done.lastrowid, "terms": tokens})
     return True
+
+
+def _put_vectors(writer: EffectWriter, key: SessionKey, embedder: str, vectors: Mapping[Place, bytes]) -> bool:
+    session = _session_id(writer, key)
+    if session is not None:
+        rows = [{"session": session, "tip": plain(tip), "part": part, "embedder": embedder, "vector": one} for (tip, part), one in vectors.items()]
+        writer.connection.executemany(QUERIES["put_vector"], rows)
+    return session is not None
 
 
 def _run(writer: EffectWriter, query: str, key: SessionKey, **values: object) -> bool:

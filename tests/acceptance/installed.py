@@ -28,18 +28,18 @@ NODE_SOURCES = PROJECT / "tests" / "acceptance" / "node"
 
 def python_clients() -> Path:
     """The interpreter of a venv that holds the Python clients."""
-    return _installed(CACHE / "clients-python", " ".join(PYTHON_CLIENTS), _install_python) / "bin" / "python"
+    return installed(CACHE / "clients-python", " ".join(PYTHON_CLIENTS), _install_python) / "bin" / "python"
 
 
 def node_clients() -> tuple[Path, Path]:
     """A Node that is new enough, and the folder with the Node clients and our programs for them."""
-    folder = _installed(CACHE / "clients-node", (NODE_SOURCES / "package.json").read_text(encoding="utf-8"), _install_node)
+    folder = installed(CACHE / "clients-node", (NODE_SOURCES / "package.json").read_text(encoding="utf-8"), _install_node)
     for program in NODE_SOURCES.glob("*.mjs"):
         shutil.copy(program, folder)
     return _node(folder), folder
 
 
-def _installed(folder: Path, wanted: str, install: Callable[[Path], None]) -> Path:
+def installed(folder: Path, wanted: str, install: Callable[[Path], None]) -> Path:
     """The folder once it holds what is wanted; skips the test where it does not and nothing may be installed."""
     stamp = folder / "installed"
     if stamp.exists() and stamp.read_text(encoding="utf-8") == wanted:
@@ -62,9 +62,9 @@ def _install_python(folder: Path) -> None:
 
 def _venv(folder: Path, *packages: str) -> None:
     """A venv with these packages; without a pip of its own and without bytecode of what nobody imports, since that takes longest."""
-    _run(sys.executable, "-m", "venv", "--without-pip", str(folder))
+    run(sys.executable, "-m", "venv", "--without-pip", str(folder))
     python = str(folder / "bin" / "python")
-    _run(sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", python, "install", "-qq", "--no-compile", *packages)
+    run(sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", python, "install", "-qq", "--no-compile", *packages)
 
 
 def _install_node(folder: Path) -> None:
@@ -76,7 +76,7 @@ def _install_node(folder: Path) -> None:
     shutil.copy(NODE_SOURCES / "package.json", folder)
     path = os.pathsep.join((str(_node(folder).parent), os.environ["PATH"]))
     words = (npm, "install", "--no-audit", "--no-fund", "--no-package-lock", "--no-update-notifier", "--loglevel=error")
-    _run(*words, cwd=folder, environ={**os.environ, "PATH": path})
+    run(*words, cwd=folder, environ={**os.environ, "PATH": path})
 
 
 def _node(folder: Path) -> Path:
@@ -94,6 +94,6 @@ def _version_of(node: str | None) -> int:
     return int(found[1]) if found else 0
 
 
-def _run(*words: str, cwd: Path | None = None, environ: dict[str, str] | None = None) -> None:
+def run(*words: str, cwd: Path | None = None, environ: dict[str, str] | None = None) -> None:
     done = subprocess.run(words, cwd=cwd, env=environ, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{' '.join(words)}: {done.stdout}{done.stderr}"

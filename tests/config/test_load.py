@@ -8,6 +8,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ctxproxy.config import checks
 from ctxproxy.config.describe import rows
 from ctxproxy.config.load import Loaded, load, read
 from ctxproxy.config.schema import ModelEntry, Settings, as_tree
@@ -189,7 +190,6 @@ def test_the_error_names_the_first_key_as_its_parameter(write: Write) -> None:
 @pytest.mark.parametrize(
     ("text", "feature"),
     [
-        ("retrieval: {kind: dense}", "retrieval by meaning"),
         ("store: {url: 'postgresql://user:secret@host/db'}", "PostgreSQL as a store"),
     ],
 )
@@ -197,6 +197,32 @@ def test_what_this_version_has_not_is_refused_and_not_ignored(write: Write, text
     message = refusal(write(text))
     assert f"not available in this version: {feature}" in message
     assert "secret" not in message
+
+
+EMBEDDERS = [
+    ("{kind: dense}", {"wordllama"}, "retrieval.kind: it needs the package wordllama; install it: "),
+    ("{embedder: wordllama}", {"wordllama"}, "retrieval.embedder: it needs the package wordllama; install it: "),
+    ("{kind: dense, embedder: upstream, embedding_model: m}", {"numpy"}, "retrieval.embedder: it needs the package numpy; install it: "),
+    ("{embedder: upstream}", set(), "retrieval.embedding_model: name the model"),
+    ("{kind: hybrid}", {"wordllama", "numpy"}, ""),
+    ("{kind: dense}", {"numpy"}, ""),
+    ("{kind: keyword, embedder: upstream}", {"numpy"}, ""),
+    ("{kind: dense, embedder: upstream, embedding_model: m}", {"wordllama"}, ""),
+]
+
+
+@pytest.mark.parametrize(("retrieval", "missing", "told"), EMBEDDERS, ids=[f"{row[0]} without {sorted(row[1])}" for row in EMBEDDERS])
+def test_an_embedder_that_is_asked_for_must_be_there(
+    write: Write, monkeypatch: pytest.MonkeyPatch, retrieval: str, missing: set[str], told: str
+) -> None:
+    monkeypatch.setattr(checks, "find_spec", lambda name: None if name in missing else object())
+    file = write(f"retrieval: {retrieval}")
+    if told:
+        message = refusal(file)
+        assert told in message
+        assert not missing or f"pip install {min(missing)}" in message
+    else:
+        assert load(file, {}, {}).origin
 
 
 @pytest.mark.parametrize(

@@ -105,3 +105,61 @@ async def test_nothing_of_an_erased_session_is_left_in_the_index_files(tmp_path:
 
 def everything_in(folder: Path) -> bytes:
     return b"".join(path.read_bytes() for path in folder.iterdir())
+
+
+# ---------------------------------------------------------------- what pieces mean
+async def test_vectors_stand_beside_the_pieces_and_are_read_on_from_a_number(stores: Handles) -> None:
+    await stores.write.apply([OpenSession(KEY, 1.0), OpenSession(OTHER, 1.0)])
+    await stores.write.chunks.add(KEY, [indexed("one"), indexed("two", part=1), indexed("三", B), indexed("a summary", B, -1, role="summary")])
+    await stores.write.chunks.add(OTHER, [indexed("one elsewhere")])
+    assert await stores.read.chunks.without_vector(KEY, "e", 9) == [Chunk(A, 0, "one", ""), Chunk(A, 1, "two", ""), Chunk(B, 0, "三", "")]
+    assert await stores.read.chunks.without_vector(KEY, "e", 2) == [Chunk(A, 0, "one", ""), Chunk(A, 1, "two", "")]
+    await stores.write.chunks.put_vectors(KEY, "e", {(A, 0): b"\x01\x00", (B, 0): b"", ("?", 0): b"\x05"})
+    assert await stores.read.chunks.without_vector(KEY, "e", 9) == [Chunk(A, 1, "two", "")]
+    (first,) = await stores.read.chunks.vectors(KEY, "e", 0, 9)
+    assert (first.place, first.vector) == ((A, 0), b"\x01\x00")
+    await stores.write.chunks.put_vectors(KEY, "e", {(A, 1): b"\xff\x02"})
+    (second,) = await stores.read.chunks.vectors(KEY, "e", first.number, 9)
+    assert (second.place, second.vector) == ((A, 1), b"\xff\x02")
+    assert await stores.read.chunks.vectors(KEY, "e", 0, 9) == [first, second]
+    assert await stores.read.chunks.vectors(KEY, "e", 0, 1) == [second]
+    assert await stores.read.chunks.vectors(OTHER, "e", 0, 9) == []
+
+
+async def test_another_embedder_begins_anew(stores: Handles) -> None:
+    await stores.write.apply([OpenSession(KEY, 1.0)])
+    await stores.write.chunks.add(KEY, [indexed("one")])
+    await stores.write.chunks.put_vectors(KEY, "old", {(A, 0): b"\x01"})
+    assert await stores.read.chunks.vectors(KEY, "new", 0, 9) == []
+    assert await stores.read.chunks.without_vector(KEY, "new", 9) == [Chunk(A, 0, "one", "")]
+    await stores.write.chunks.put_vectors(KEY, "new", {(A, 0): b"\x02"})
+    assert [one.vector for one in await stores.read.chunks.vectors(KEY, "new", 0, 9)] == [b"\x02"]
+    assert await stores.read.chunks.vectors(KEY, "old", 0, 9) == []
+
+
+async def test_a_vector_goes_with_its_piece_and_none_comes_without_one(stores: Handles) -> None:
+    await stores.write.apply([*begun(KEY, [message("a")])])
+    await stores.write.chunks.add(KEY, [indexed("secret"), indexed("open", B)])
+    await stores.write.chunks.put_vectors(KEY, "e", {(A, 0): b"\x01", (B, 0): b"\x02"})
+    await stores.write.apply([Forget(KEY, A)])
+    await stores.write.chunks.put_vectors(KEY, "e", {(A, 0): b"\x01"})
+    (left,) = await stores.read.chunks.vectors(KEY, "e", 0, 9)
+    assert left.place == (B, 0)
+    await stores.write.erase(KEY)
+    await stores.write.chunks.put_vectors(KEY, "e", {(B, 0): b"\x02"})
+    assert await stores.read.chunks.vectors(KEY, "e", 0, 9) == []
+    await stores.write.apply([OpenSession(KEY, 2.0)])
+    await stores.write.chunks.add(KEY, [indexed("open", B)])
+    await stores.write.chunks.put_vectors(KEY, "e", {(B, 0): b"\x03"})
+    assert [one.vector for one in await stores.read.chunks.vectors(KEY, "e", left.number, 9)] == [b"\x03"], "no number is used twice"
+
+
+async def test_nothing_of_an_erased_sessions_vectors_is_left_in_the_files(tmp_path: Path) -> None:
+    store = await open_store(f"sqlite:///{tmp_path}/talks.db", on_damage=no_damage)
+    await store.apply([OpenSession(KEY, 1.0)])
+    await store.chunks.add(KEY, [indexed("one")])
+    await store.chunks.put_vectors(KEY, "e", {(A, 0): b"vectors of a secret"})
+    assert b"vectors of a secret" in everything_in(tmp_path)
+    await store.erase(KEY)
+    await store.close()
+    assert b"vectors of a secret" not in everything_in(tmp_path)

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ctxproxy.core.frames import TITLES as FRAME_TITLES
+from ctxproxy.core.fusion import Nearness
 from ctxproxy.core.messages import Directives, Message, text_of
 from ctxproxy.core.pairing import alternates
 from ctxproxy.core.plan import plan
@@ -21,9 +22,10 @@ from ctxproxy.core.retrieval import (
     EARLIER_WEIGHT,
     ELSEWHERE_MOST,
     EXACT_WEIGHT,
+    LEAST_MATCH,
     LITTLE_TOKENS,
+    NAMED_MOST,
     QUERY_CHARS,
-    SOME_TOKENS,
     Bounds,
     Elsewhere,
     Query,
@@ -33,6 +35,7 @@ from ctxproxy.core.retrieval import (
     gone,
     merged,
     query_of,
+    sense_of,
     with_what_was_before,
 )
 from ctxproxy.core.search_terms import terms_of
@@ -40,7 +43,7 @@ from ctxproxy.core.situation import Situation
 from ctxproxy.core.text_index import Place, Posting, Postings, TextIndex, scores
 from ctxproxy.core.transcript import violations
 from tests.core.chains import Chain, Step, leadings, pinned_histories
-from tests.core.histories import FILLER, assistant, call, count, count_text, result, user
+from tests.core.histories import FILLER, assistant, call, count, result, user
 from tests.core.recalling import BOUNDS, DROPPING, ask, long_ago, postings, recalling
 
 LIMIT = 400
@@ -201,6 +204,72 @@ def test_a_piece_of_another_branch_or_of_an_older_cut_is_passed_over() -> None:
     assert cut not in [passage.place for passage in got]
 
 
+# ---------------------------------------------------------------- meaning
+def by_meaning(history: Sequence[Message], cosines: dict[str, float], *, alone: bool = False, bounds: Bounds = BOUNDS) -> list[str]:
+    """What comes back where these texts are so near to what is asked for."""
+    s = Chain(DROPPING).situation(history, LIMIT)
+    tips = {text_of(message): tip for message, tip in zip(s.reconciled.history, s.reconciled.tips, strict=True)}
+    near = Nearness({(tips.get(text, "ff" * 16), 0): cosine for text, cosine in cosines.items()}, alone)
+    query = query_of(s.reconciled.history)
+    return [passage.text for passage in choose(s, plan(s).transcript, query, postings(s, list(query.terms)), bounds, near)]
+
+
+WHICH_NUMBER = "Which number opens the locker at the gym?"
+TWO = Bounds(2, 1500, 0.0)
+
+
+def test_what_is_near_in_meaning_comes_back_beside_what_words_find() -> None:
+    history = long_ago(LOCKER, SISTER, question=WHICH_NUMBER)
+    assert SISTER not in texts(history, TWO)
+    assert by_meaning(history, {SISTER: 0.8, "nowhere": 0.9}, bounds=TWO) == [LOCKER, SISTER]
+
+
+def test_meaning_alone_needs_no_word_in_common() -> None:
+    history = long_ago(LOCKER, SISTER, question="Which relative daubs ancient dwellings beside northern fjords?")
+    assert texts(history) == []
+    assert by_meaning(history, {SISTER: 0.6}, alone=True, bounds=Bounds(1, 1500, 0.0)) == [SISTER]
+    for alone in (True, False):
+        assert by_meaning(history, {SISTER: 0.6}, alone=alone, bounds=Bounds(8, 1500, 0.7)) == [], "min_score"
+    assert SISTER in by_meaning(history, {SISTER: 0.6}), "words find nothing"
+
+
+def test_where_nothing_can_be_compared_words_have_to_do() -> None:
+    history = long_ago(LOCKER, SISTER, question=WHICH_NUMBER)
+    assert by_meaning(history, {}, alone=True) == texts(history) == by_meaning(history, {})
+
+
+def test_a_remark_gets_what_its_words_find_and_meaning_alone_only_what_is_very_near() -> None:
+    history = long_ago(LOCKER, SISTER, question="The locker at the gym opens with a number, I like that.")
+    assert by_meaning(history, {SISTER: 0.9}) == texts(history)
+    assert by_meaning(history, {SISTER: LEAST_MATCH - 0.01}, alone=True) == []
+    assert by_meaning(history, {SISTER: 0.9, "All right.": 0.1}, alone=True) == [SISTER]
+
+
+def test_what_the_prompt_holds_is_not_compared() -> None:
+    history = long_ago(LOCKER, question=WHICH_NUMBER)
+    last_answer = text_of(history[-2])
+    assert last_answer not in by_meaning(history, {last_answer: 0.9}, alone=True)
+
+
+def test_an_exact_value_that_few_pieces_hold_comes_before_words_and_meaning() -> None:
+    parcel, others = "Parcel ORD-48213 came.", [f"The parcel number {n} of the neighbour came." for n in range(12)]
+    history = long_ago(*others, parcel, question="Has the parcel ORD-48213 of the neighbour come?")
+    for alone in (True, False):
+        assert by_meaning(history, {others[0]: 0.9, parcel: 0.3}, alone=alone, bounds=Bounds(1, 1500, 0.0)) == [parcel]
+
+
+def test_a_value_that_many_pieces_hold_tells_none_of_them_from_the_others() -> None:
+    told = [f"Parcel ORD-48213 was seen in harbour {n}." for n in range(NAMED_MOST + 1)]
+    history = long_ago(*told, SISTER, question="Where was parcel ORD-48213 seen?")
+    assert by_meaning(history, {SISTER: 0.9}, alone=True, bounds=Bounds(1, 1500, 0.0)) == [SISTER]
+
+
+def test_the_sense_of_a_request_is_the_end_of_its_own_text() -> None:
+    assert sense_of([user("Who painted the houses in Oslo?"), assistant("Petra."), user(" And in Bergen? "), call("c")]) == "And in Bergen?"
+    assert sense_of([user("x" * QUERY_CHARS + "end")]) == "x" * (QUERY_CHARS - 3) + "end"
+    assert sense_of([assistant("Hello.")]) == ""
+
+
 # ---------------------------------------------------------------- how much comes back
 def test_a_question_gets_more_than_a_remark() -> None:
     facts = [f"Locker {n} at the gym opens with the number 77{n}1." for n in range(10, 40)]
@@ -224,15 +293,6 @@ def test_a_remark_gets_nothing_that_fits_a_little_only() -> None:
 
 def test_a_question_that_nothing_fits_gets_nothing() -> None:
     assert texts(long_ago(LOCKER, question="Which quasar emits neutrinos towards distant telescopes?")) == []
-
-
-def test_a_question_that_little_fits_gets_some_of_the_room() -> None:
-    facts = [f"{word} number {n} lies on the table. " + FILLER * 4 for n in range(10) for word in ("Bread", "Cheese", "Salt")]
-    bounds = Bounds(99, 5000, 0.0)
-    vague = texts(long_ago(*facts, question="Where are bread, cheese and salt?"), bounds, 3000)
-    clear = texts(long_ago(*facts, question="Which number of bread lies on the table?"), bounds, 3000)
-    assert 0 < len(vague) < len(clear)
-    assert sum(map(count_text, vague)) <= SOME_TOKENS < sum(map(count_text, clear))
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,8 @@
 SELECT id FROM sessions WHERE name = :name AND tenant = :tenant;
 
 -- name: put
-INSERT INTO memory_chunks (session_id, tip, chunk_index, role, content, length, turn, created, embedding)
-SELECT :session, :tip, :part, :role, :content, :length, :turn, :created, :embedding
+INSERT INTO memory_chunks (session_id, tip, chunk_index, role, content, length, turn, created)
+SELECT :session, :tip, :part, :role, :content, :length, :turn, :created
 WHERE NOT EXISTS (SELECT 1 FROM forgotten f WHERE f.session = :session AND f.tip = :tip)
 ON CONFLICT (session_id, tip, chunk_index) DO NOTHING;
 
@@ -34,8 +34,22 @@ GROUP BY t.key, p.doc;
 SELECT tip, chunk_index, role, content, created FROM memory_chunks
 WHERE session_id = :session AND (tip, chunk_index) IN (SELECT value ->> 0, value ->> 1 FROM json_each(:places));
 
+-- name: without_vector
+SELECT c.tip, c.chunk_index, c.content
+FROM memory_chunks c LEFT JOIN memory_vectors v ON v.chunk_id = c.chunk_id
+WHERE c.session_id = :session AND c.chunk_index >= 0 AND (v.embedder IS NULL OR v.embedder <> :embedder)
+ORDER BY c.chunk_id LIMIT :limit;
+
+-- A new number where another embedder's is replaced, so that it is read.
+-- name: put_vector
+REPLACE INTO memory_vectors (session_id, chunk_id, embedder, vector)
+SELECT session_id, chunk_id, :embedder, :vector FROM memory_chunks WHERE session_id = :session AND tip = :tip AND chunk_index = :part;
+
 -- name: vectors
-SELECT tip, chunk_index, embedding FROM memory_chunks WHERE session_id = :session AND embedding IS NOT NULL;
+SELECT v.vector_id, c.tip, c.chunk_index, v.vector
+FROM memory_vectors v JOIN memory_chunks c ON c.chunk_id = v.chunk_id
+WHERE v.session_id = :session AND v.vector_id > :after AND v.embedder = :embedder AND v.vector <> x''
+ORDER BY v.vector_id DESC LIMIT :limit;
 
 -- name: sessions_of
 SELECT id, name, tenant FROM sessions WHERE tenant = :tenant AND user = :user ORDER BY last_used DESC LIMIT :limit;
