@@ -63,8 +63,8 @@ COVERED = 0.2
 COST_EXPONENT = 0.9
 """How much length is held against a piece; at 1 only fragments win, at 0 only long ones."""
 COST_FLOOR_TOKENS = 2.0
-ENOUGH = 0.01
-"""Of the room: what may be left unused, counting a long text takes as long as choosing it."""
+ENOUGH = 0.02
+"""Of the room: what may be left unused; to count a long text takes as long as to choose it."""
 MIN_UNIT_CHARS = 60
 KNOWN_WORDS = 32_768
 """How many words' classes are remembered, about 4 MB."""
@@ -247,7 +247,8 @@ def _class_factor(word: str) -> float:
 def _fitted(pieces: Sequence[Piece], max_tokens: int, count_text: CountText) -> str:
     """The longest beginning of the ranking that fits, or one nearly as long, in the original order; each try tells how long the next is."""
     ranking = _Ranking(pieces)
-    least, over, best, room = 0, len(pieces) + 1, "", float(max_tokens)
+    aim = max_tokens * (1 - ENOUGH / 2)
+    least, over, best, room = 0, len(pieces) + 1, "", aim
     while over - least > 1:
         order = ranking.first(room, least + 1, over - 1)
         if len(order) == least:
@@ -259,7 +260,7 @@ def _fitted(pieces: Sequence[Piece], max_tokens: int, count_text: CountText) -> 
             over = len(order)
         if 0 <= max_tokens - size <= ENOUGH * max_tokens:
             break
-        room = ranking.sums[len(order)] * max_tokens / max(size, 1)
+        room = ranking.sums[len(order)] * aim / max(size, 1)
     return best
 
 
