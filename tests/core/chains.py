@@ -189,7 +189,7 @@ def pinned_histories(draw: st.DrawFn) -> list[Message]:
 def _lighter(message: Message) -> Message:
     """The message with its hugest text cut: a chain is planned many times."""
     row = b"row 17 | ok | 2024-01-01\\n"
-    return read(message.raw.replace(row * 4000, row * 200), message.directives) if len(message.raw) > 50_000 else message
+    return read(message.raw.replace(row * 1000, row * 200), message.directives) if len(message.raw) > 20_000 else message
 
 
 @st.composite
