@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from ctxproxy.core.budget import Budget
 from ctxproxy.core.checkpoints import replay, resume
@@ -10,9 +11,18 @@ from ctxproxy.core.messages import Message, Tip
 from ctxproxy.core.pairing import repair
 from ctxproxy.core.pins import STAGE as PINS
 from ctxproxy.core.recall_titles import BESIDE
-from ctxproxy.core.records import Checkpoint
+from ctxproxy.core.records import Checkpoint, SessionKey
 from ctxproxy.core.situation import Situation, gone_tips
+from ctxproxy.core.text_index import Place
 from ctxproxy.core.transcript import Transcript, opening
+
+
+class Brought(NamedTuple):
+    """A piece that was brought back for this very request: the session that it is of, where it is there, what it says."""
+
+    key: SessionKey
+    place: Place
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +47,8 @@ class Plan:
     """A new decision to keep; None if nothing new was decided."""
     recalled: Checkpoint | None = None
     """The same with passages that were found again, to keep for this very request; None if there are none."""
+    brought: tuple[Brought, ...] = ()
+    """The pieces in that, but for those of memory files."""
     wants: Tip = ""
     """A summary up to this tip should stand where an extractive stand-in stands now."""
 

@@ -214,7 +214,7 @@ def merged(one: Postings, other: Postings) -> Postings:
     pieces = one.pieces + other.pieces
     length = one.average_length * one.pieces + other.average_length * other.pieces
     by_term = {term: (*one.by_term.get(term, ()), *other.by_term.get(term, ())) for term in one.by_term.keys() | other.by_term.keys()}
-    return Postings(by_term, pieces, length / max(pieces, 1))
+    return Postings(by_term, pieces, length / max(pieces, 1), {**one.quoted, **other.quoted})
 
 
 class Elsewhere(NamedTuple):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from math import log
+from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
 from ctxproxy.core.messages import Tip
@@ -13,6 +14,10 @@ Place: TypeAlias = tuple[Tip, int]
 """Which message a piece is of, and which part of it."""
 K1, B = 1.2, 0.75
 """BM25's usual constants, SQLite's too (sqlite.org/fts5.html, the bm25() function)."""
+
+
+MOST_GAIN = 0.2
+"""What having been quoted may add to the score of a piece, at most (003-50): half of it the first time, half of the rest each further time."""
 
 
 class Posting(NamedTuple):
@@ -29,6 +34,8 @@ class Postings(NamedTuple):
     by_term: Mapping[str, Sequence[Posting]]
     pieces: int
     average_length: float
+    quoted: Mapping[Place, int] = MappingProxyType({})
+    """How often answers made use of a piece; one that is not here, never."""
 
 
 NO_POSTINGS = Postings({}, 0, 0.0)
@@ -76,7 +83,12 @@ def scores(postings: Postings, weights: Mapping[str, float]) -> dict[Place, floa
         weight = weights.get(term, 0.0) * rarity(len(held), postings.pieces) * (K1 + 1)
         for place, length, times in held:
             found[place] += weight * times / (times + K1 * (1 - B + B * length / average))
-    return dict(found)
+    return {place: score * proven(postings.quoted.get(place, 0)) for place, score in found.items()} if postings.quoted else dict(found)
+
+
+def proven(quoted: int) -> float:
+    """What a score is multiplied by for having been quoted so often: from 1 to 1 + `MOST_GAIN`."""
+    return 1 + MOST_GAIN * float(1 - 0.5**quoted)
 
 
 def most(postings: Postings, weights: Mapping[str, float]) -> float:

@@ -144,7 +144,7 @@ class Chunks(Protocol):
         ...
 
     async def postings(self, key: SessionKey, terms: Sequence[str]) -> Postings:
-        """Where these terms stand in a session, over all its branches."""
+        """Where these terms stand in a session, over all its branches, and how often answers have quoted what holds them."""
         ...
 
     async def without_vector(self, key: SessionKey, embedder: str, limit: int) -> list[Chunk]:
@@ -165,6 +165,10 @@ class Chunks(Protocol):
 
     async def touch(self, key: SessionKey, places: Collection[Place]) -> None:
         """Count that these pieces were recalled."""
+        ...
+
+    async def note_quoted(self, key: SessionKey, places: Collection[Place]) -> None:
+        """Count that an answer made use of these pieces, which were recalled for it (003-50)."""
         ...
 
     async def hottest(self, tenant: str, user: str, limit: int) -> list[Piece]:

@@ -25,6 +25,7 @@ from ctxproxy.proxy.erasing import forgotten_meanwhile
 from ctxproxy.proxy.index_desk import Said
 from ctxproxy.proxy.preloading import carry_over
 from ctxproxy.proxy.prepare import Prepared, stored_message, user_of
+from ctxproxy.proxy.quotes import note_quotes
 from ctxproxy.proxy.rescue import Got
 from ctxproxy.proxy.state import State
 from ctxproxy.proxy.summary_desk import Asked, need_of
@@ -88,6 +89,8 @@ class Keeping:
         self._carry_over()
         if complete and self._settings.memory.outcomes:
             self._state.outcomes.begin(self._got.plan, replies)
+        if complete and replies and self._got.plan.brought:
+            self._state.tasks.start(note_quotes(self._state, self._got.plan, replies), "quoted")
 
     def _forget_again(self) -> None:
         """See that no decision that was just made keeps what was forgotten while it was."""

@@ -18,7 +18,7 @@ from ctxproxy.core.messages import text_of
 from ctxproxy.core.note_search import MOST as MOST_NOTES
 from ctxproxy.core.note_search import MOST_TOKENS as NOTES_TOKENS
 from ctxproxy.core.note_search import FoundNote, Told, apart, as_passage, chosen, news
-from ctxproxy.core.planned import Plan
+from ctxproxy.core.planned import Brought, Plan
 from ctxproxy.core.presets import retrieves
 from ctxproxy.core.recalled import Passage, with_recalled
 from ctxproxy.core.records import SessionKey
@@ -91,11 +91,15 @@ class _Search:
             notes += fresh
             here = await self.here(room - self.cost(notes), near)
         others_said = await self.elsewhere(room - self.cost([*notes, *here])) if self.user and self.query.asks else []
-        passages = [*sorted([*notes, *others_said], key=lambda passage: (passage.day, passage.place)), *here]
+        there = [passage for _, passage in others_said]
+        passages = [*sorted([*notes, *there], key=lambda passage: (passage.day, passage.place)), *here]
         found = with_recalled(self.situation, self.planned, passages, language_of([self.situation.reconciled.history[-1]]))
-        if found.recalled is not None and here:
+        if found.recalled is None:
+            return found
+        if here:
             self._note_use(self.key, [passage.place for passage in here])
-        return found
+        said_before = [*others_said, *((self.key, passage) for passage in here)]
+        return replace(found, brought=tuple(Brought(key, one.place, one.text) for key, one in said_before))
 
     def cost(self, passages: Sequence[Passage]) -> int:
         """Tokens of passages with the lines that they stand in."""
@@ -132,19 +136,19 @@ class _Search:
         finding = partial(choose, self.situation, self.planned.transcript, self.query, postings, bounds, near)
         return await asyncio.to_thread(finding) if len(reconciled.tips) > CHOOSE_IN_THREAD_ABOVE else finding()
 
-    async def elsewhere(self, room: int) -> list[Passage]:
-        """What was said in the user's other sessions and fits clearly, in the room that is left."""
+    async def elsewhere(self, room: int) -> list[tuple[SessionKey, Passage]]:
+        """What was said in the user's other sessions and fits clearly, in the room that is left, each with its session."""
         chunks, terms = self.state.store.chunks, list(self.query.terms)
         sessions = await self.state.store.of_user(self.key.tenant, self.user, OTHER_SESSIONS)
         found = [Elsewhere(s.key, await chunks.postings(s.key, terms)) for s in sessions if s.key != self.key]
-        passages: list[Passage] = []
+        passages: list[tuple[SessionKey, Passage]] = []
         for key, places in elsewhere(found, self.query, self.bounds):
             for piece in await chunks.texts(key, places):
                 day = f"{local_time(piece.created, self.zone):%Y-%m-%d}"
                 passage = Passage((piece.chunk.tip, piece.chunk.part), piece.chunk.role, piece.chunk.text, day)
                 if (cost := self.cost([passage])) <= room:
                     room -= cost
-                    passages.append(passage)
+                    passages.append((key, passage))
             self._note_use(key, places)
         return passages
 

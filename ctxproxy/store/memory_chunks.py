@@ -28,6 +28,7 @@ class _Kept:
     pieces: dict[Place, Piece] = field(default_factory=dict)
     recalled: dict[Place, int] = field(default_factory=dict)
     vectors: dict[Place, _Vector] = field(default_factory=dict)
+    quoted: dict[Place, int] = field(default_factory=dict)
 
 
 class MemoryChunks:
@@ -61,13 +62,14 @@ class MemoryChunks:
             del kept.pieces[place]
             kept.recalled.pop(place, None)
             kept.vectors.pop(place, None)
+            kept.quoted.pop(place, None)
 
     async def indexed(self, key: SessionKey) -> frozenset[Tip]:
         return frozenset(tip for tip, _ in self._of(key).pieces)
 
     async def postings(self, key: SessionKey, terms: Sequence[str]) -> Postings:
         kept = self._of(key)
-        return kept.index.postings(terms) if kept.pieces else NO_POSTINGS
+        return kept.index.postings(terms)._replace(quoted=dict(kept.quoted)) if kept.pieces else NO_POSTINGS
 
     async def without_vector(self, key: SessionKey, embedder: str, limit: int) -> list[Chunk]:
         kept = self._of(key)
@@ -97,6 +99,12 @@ class MemoryChunks:
         for place in places:
             if place in kept.pieces:
                 kept.recalled[place] = kept.recalled.get(place, 0) + 1
+
+    async def note_quoted(self, key: SessionKey, places: Collection[Place]) -> None:
+        kept = self._of(key)
+        for place in places:
+            if place in kept.pieces:
+                kept.quoted[place] = kept.quoted.get(place, 0) + 1
 
     async def hottest(self, tenant: str, user: str, limit: int) -> list[Piece]:
         found = [

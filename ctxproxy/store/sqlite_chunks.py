@@ -44,9 +44,12 @@ class SqliteChunks:
         (pieces, average), *_ = await self._readers.rows(QUERIES["size"], {"session": session})
         tokens = json.dumps([token(session, term) for term in terms])
         by_term: dict[str, list[Posting]] = defaultdict(list)
-        for at, tip, part, length, times in await self._readers.rows(QUERIES["postings"], {"session": session, "tokens": tokens}):
+        quoted: dict[Place, int] = {}
+        for at, tip, part, length, times, quotes in await self._readers.rows(QUERIES["postings"], {"session": session, "tokens": tokens}):
             by_term[terms[at]].append(Posting((tip, part), length, times))
-        return Postings(by_term, pieces, average)
+            if quotes:
+                quoted[tip, part] = quotes
+        return Postings(by_term, pieces, average, quoted)
 
     async def texts(self, key: SessionKey, places: Collection[Place]) -> list[Piece]:
         session = await self._session(key)
@@ -56,6 +59,9 @@ class SqliteChunks:
 
     async def touch(self, key: SessionKey, places: Collection[Place]) -> None:
         await self._writer.submit(lambda writer: _run(writer, "touch", key, places=_places(places)))
+
+    async def note_quoted(self, key: SessionKey, places: Collection[Place]) -> None:
+        await self._writer.submit(lambda writer: _run(writer, "note_quoted", key, places=_places(places)))
 
     async def hottest(self, tenant: str, user: str, limit: int) -> list[Piece]:
         rows = await self._readers.rows(QUERIES["hottest"], {"tenant": plain(tenant), "user": pack(user), "limit": limit})

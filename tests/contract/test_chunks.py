@@ -91,6 +91,18 @@ async def test_what_a_user_had_recalled_most_often_is_the_hottest(stores: Handle
     assert await stores.read.chunks.hottest(KEY.tenant, "bob", 5) == []
 
 
+async def test_003_50_what_answers_have_quoted_is_told_with_what_is_found_until_it_is_gone(stores: Handles) -> None:
+    await stores.write.apply([OpenSession(KEY, 1.0), OpenSession(OTHER, 1.0)])
+    await stores.write.chunks.add(KEY, [indexed("green tea"), indexed("tea time", part=1), indexed("more tea", B)])
+    for places in ([(A, 0), (B, 0), (A, 9)], [(A, 0)]):
+        await stores.write.chunks.note_quoted(KEY, places)
+    await stores.write.chunks.note_quoted(OTHER, [(A, 1)])
+    assert dict((await stores.read.chunks.postings(KEY, ["tea"])).quoted) == {(A, 0): 2, (B, 0): 1}
+    await stores.write.chunks.drop(KEY, A)
+    await stores.write.chunks.add(KEY, [indexed("green tea")])
+    assert dict((await stores.read.chunks.postings(KEY, ["tea"])).quoted) == {(B, 0): 1}
+
+
 async def test_nothing_of_an_erased_session_is_left_in_the_index_files(tmp_path: Path) -> None:
     store = await open_store(f"sqlite:///{tmp_path}/talks.db", on_damage=no_damage)
     await store.apply([OpenSession(KEY, 1.0), OpenSession(OTHER, 1.0)])

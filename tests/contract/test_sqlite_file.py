@@ -18,7 +18,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ctxproxy.core.effects import AppendMessages, Forget, OpenSession, PutCheckpoint, PutPin, PutSummary
+from ctxproxy.core.carryover import Digest
+from ctxproxy.core.effects import AppendMessages, CountUse, Forget, OpenSession, PutCheckpoint, PutPin, PutSummary
 from ctxproxy.core.records import Checkpoint, FrozenEntry, Pin, Session, SessionKey
 from ctxproxy.errors import ConfigError, StoreUnavailable
 from ctxproxy.store import MemoryStore, SetAside, SqliteStore, open_store, rows, sqlite_file, sqlite_writer
@@ -348,6 +349,23 @@ async def test_a_file_of_the_first_version_is_brought_up_to_date_and_keeps_its_s
     first_version(path)
     async with opened(path) as store:
         assert await store.session(KEY) == Session(KEY, manner="full", model="m", fixed_tokens=7, created=1.0, last_used=2.0, requests=3)
+
+
+async def test_003_22_sessions_can_be_read_as_the_table_of_the_layered_memory(path: Path) -> None:
+    trunk = chain("a", "b")
+    async with opened(path) as store:
+        await store.apply([OpenSession(KEY, 0.0, user="ann"), *begun(KEY, trunk)[1:], CountUse(KEY, requests=3)])
+        await store.apply([PutSummary(KEY, summary(row.tip, text)) for row, text in zip(trunk, ("old", "新的"), strict=True)])
+        await store.apply([OpenSession(KEY, 86_400.0), OpenSession(OTHER, 60.0)])
+        await store.carryover.put_digest(OTHER, Digest("aa", "in short", 1, 1.0))
+    with closing(sqlite3.connect(path)) as other:
+        columns = [row[1] for row in other.execute("PRAGMA table_info(conversation_context)")]
+        found = other.execute("SELECT * FROM conversation_context ORDER BY last_accessed DESC").fetchall()
+    assert columns == ["session_id", "user_id", "created_at", "last_accessed", "context_summary", "access_frequency"]
+    assert found == [
+        (KEY.id, "ann", "1970-01-01 00:00:00", "1970-01-02 00:00:00", "新的", 3),
+        (OTHER.id, None, "1970-01-01 00:01:00", "1970-01-01 00:01:00", "in short", 0),
+    ]
 
 
 async def test_opening_again_changes_nothing(path: Path) -> None:

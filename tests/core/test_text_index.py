@@ -6,7 +6,7 @@ from math import log
 
 import pytest
 
-from ctxproxy.core.text_index import NO_POSTINGS, Posting, TextIndex, most, rarity, scores
+from ctxproxy.core.text_index import MOST_GAIN, NO_POSTINGS, Posting, TextIndex, most, rarity, scores
 
 DOOR, LONG, OTHER = ("aa", 0), ("aa", 1), ("bb", 0)
 
@@ -59,6 +59,14 @@ def test_scores_are_those_of_bm25_worked_out_by_hand() -> None:
     found = scores(index().postings(["red", "door"]), {"red": 1.0, "door": 1.0})
     assert found == pytest.approx({DOOR: red * 2.2 / (1 + short) + door * 2.2 / (1 + short), LONG: red * 2 * 2.2 / (2 + long)})
     assert [round(found[place], 2) for place in (DOOR, LONG)] == [1.82, 0.57]
+
+
+@pytest.mark.parametrize(("times", "factor"), [(0, 1.0), (1, 1.1), (2, 1.15), (1000, 1 + MOST_GAIN)])
+def test_003_50_what_was_quoted_weighs_more_and_never_more_than_a_fifth(times: int, factor: float) -> None:
+    found = index().postings(["red", "door"])
+    plain, after = (scores(postings, {"red": 1.0, "door": 1.0}) for postings in (found, found._replace(quoted={LONG: times})))
+    assert after[LONG] == pytest.approx(plain[LONG] * factor)
+    assert after[DOOR] == plain[DOOR]
 
 
 def test_a_terms_weight_multiplies_its_share() -> None:

@@ -17,15 +17,19 @@ DELETE FROM memory_chunks WHERE session_id = :session AND (tip = :tip OR chunk_i
 UPDATE memory_chunks SET access_count = access_count + 1
 WHERE session_id = :session AND (tip, chunk_index) IN (SELECT value ->> 0, value ->> 1 FROM json_each(:places));
 
+-- name: note_quoted
+UPDATE memory_chunks SET quoted = quoted + 1
+WHERE session_id = :session AND (tip, chunk_index) IN (SELECT value ->> 0, value ->> 1 FROM json_each(:places));
+
 -- name: indexed
 SELECT DISTINCT tip FROM memory_chunks WHERE session_id = (SELECT id FROM sessions WHERE name = :name AND tenant = :tenant);
 
 -- name: size
 SELECT count(*), coalesce(avg(length), 0.0) FROM memory_chunks WHERE session_id = :session;
 
--- Every term's rows with how often it is in them.
+-- Every term's rows with how often it is in them, and how often answers have quoted them.
 -- name: postings
-SELECT t.key, c.tip, c.chunk_index, c.length, count(*)
+SELECT t.key, c.tip, c.chunk_index, c.length, count(*), c.quoted
 FROM json_each(:tokens) t CROSS JOIN memory_postings p ON p.term = t.value JOIN memory_chunks c ON c.chunk_id = p.doc
 WHERE c.session_id = :session
 GROUP BY t.key, p.doc;
