@@ -77,15 +77,16 @@ class Claims:
         self._folder.mkdir(mode=0o700, exist_ok=True)
         while True:
             lock = os.open(path, os.O_RDWR | os.O_CREAT | NO_FOLLOW, 0o600)
-            free = kept = False
             try:
                 free = claimed(lock)
-                kept = free and _is_at(path, lock)
-            finally:
-                if not kept:
-                    os.close(lock)
-            if kept or not free:
-                return lock if kept else None  # else whoever held it has taken the file away meanwhile
+                if free and _is_at(path, lock):
+                    return lock
+            except OSError:
+                os.close(lock)
+                raise
+            os.close(lock)
+            if not free:
+                return None  # else whoever held it has taken the file away meanwhile
 
 
 def _is_at(path: Path, descriptor: int) -> bool:

@@ -43,7 +43,7 @@ class Program:
         environ = {name: value for name, value in os.environ.items() if not name.startswith(("CTXPROXY_", "OPENAI_"))}
         words = [sys.executable, "-m", "ctxproxy", "serve", "--config", str(file)]
         self._process = await asyncio.create_subprocess_exec(
-            *words, cwd=self._folder, env={**environ, "PYTHONPATH": str(PROJECT)}, stderr=asyncio.subprocess.PIPE
+            *words, cwd=self._folder, env={**environ, "PYTHONPATH": str(PROJECT), "TMPDIR": str(self._folder)}, stderr=asyncio.subprocess.PIPE
         )
         self._http = aiohttp.ClientSession()
         listening = asyncio.Event()

@@ -53,6 +53,15 @@ async def test_the_newest_of_a_kind_and_key_is_in_force_and_the_old_one_is_kept(
     assert await told(stores) == [(1, "1", 2, False), (2, "2", 4, False), (3, "x", None, False), (4, "3", None, False)]
 
 
+async def test_what_was_said_earlier_and_is_put_later_does_not_replace_what_a_message_said_since(stores: Handles) -> None:
+    await open_all(stores, KEY)
+    await stores.write.facts.put(KEY, "ann", new(point("new", tip="bb", time=2.0)))
+    await stores.write.facts.put(KEY, "ann", new(point("old", time=1.0)))
+    assert await told(stores) == [(1, "new", None, False), (2, "old", 1, False)]
+    await stores.write.facts.put(KEY, "ann", new(point("summed up", tip="cc", time=4.0, source="summary"), point("said", tip="dd", time=3.0)))
+    assert await told(stores) == [(1, "new", 3, False), (2, "old", 1, False), (3, "summed up", 4, False), (4, "said", None, False)]
+
+
 async def test_what_one_message_tells_is_put_once_and_an_anchor_is_kept_once(stores: Handles) -> None:
     await open_all(stores, KEY)
     for time, weight in ((1.0, 1.0), (2.0, 0.5), (3.0, 2.0)):

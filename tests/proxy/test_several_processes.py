@@ -5,12 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ctxproxy import wiring
 from ctxproxy.core.messages import read, text_of
 from ctxproxy.proxy import claims
+from ctxproxy.proxy.restoring import restore_for
+from ctxproxy.workers import Seat
 from tests.proxy.conftest import StartProxy
 from tests.proxy.running import Running, Said
 from tests.proxy.test_background import FILLER, SUMMARIZING, SUMMARY, array, asked, is_summary, talk
@@ -29,7 +33,7 @@ def echo(call: Received) -> Answer:
 
 
 @pytest.fixture
-async def pair(proxy: StartProxy, upstream: ScriptedUpstream, tmp_path: Any) -> StartPair:
+async def pair(proxy: StartProxy, upstream: ScriptedUpstream, tmp_path: Path) -> StartPair:
     """`await pair(context={…})`: two proxies in front of `upstream`, which echoes, with one store."""
     upstream.script = echo
 
@@ -223,7 +227,21 @@ async def test_what_a_worker_notes_late_does_not_replace_what_was_said_since(pai
     assert len([one for one in held if one.point.key == "budget"]) == 2
 
 
-async def test_a_name_is_claimed_by_one_at_a_time_and_leaves_no_file(tmp_path: Any) -> None:
+async def test_a_worker_counts_from_the_programs_start_and_only_the_first_sweeps(pair: StartPair, tmp_path: Path) -> None:
+    first, _ = await pair(sessions={"restore_turns": 1})
+    for letter in "ab":
+        await thin(first, letter)
+    for number, expected in ((0, {"retention", "earlier facts"}), (1, set())):
+        seat = Seat(number, first.state.started, (), tmp_path, -1, lambda: None)
+        async with wiring.running_state(first.holder.current, seat) as state:
+            assert {task.get_name() for task in state.tasks._running} == expected
+            session = await state.store.session((await first.session("s")).key)
+            assert session is not None
+            assert state.started < session.last_used  # no restart has cut this session
+            assert await restore_for(state, first.holder.current(), first.holder.current().context, session) is None
+
+
+async def test_a_name_is_claimed_by_one_at_a_time_and_leaves_no_file(tmp_path: Path) -> None:
     first, second = claims.Claims(tmp_path), claims.Claims(tmp_path)
     with first.tried("a") as mine, second.tried("a") as theirs, second.tried("b") as other:
         assert (mine, theirs, other) == (True, False, True)
@@ -232,7 +250,7 @@ async def test_a_name_is_claimed_by_one_at_a_time_and_leaves_no_file(tmp_path: A
     assert list((tmp_path / "locks").iterdir()) == []
 
 
-async def test_who_waits_for_a_name_gets_it(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_who_waits_for_a_name_gets_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = claims.Claims(tmp_path), claims.Claims(tmp_path)
     monkeypatch.setattr(claims, "LOOK_AGAIN_S", 0.0)
     order: list[str] = []
@@ -247,7 +265,7 @@ async def test_who_waits_for_a_name_gets_it(tmp_path: Any, monkeypatch: pytest.M
     assert order[::2] == order[1::2]
 
 
-async def test_where_no_lock_can_be_made_everybody_may(tmp_path: Any) -> None:
+async def test_where_no_lock_can_be_made_everybody_may(tmp_path: Path) -> None:
     (tmp_path / "locks").write_text("a file in the folder's place", encoding="utf-8")
     who = claims.Claims(tmp_path)
     with who.tried("a") as first, who.tried("a") as second:
