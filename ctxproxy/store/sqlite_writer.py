@@ -37,6 +37,9 @@ Work: TypeAlias = Callable[[EffectWriter], bool]
 GATHER_MAX = 256
 """Pieces of work in one transaction: a bound on how long the first of them waits."""
 
+CHECKPOINT_WITHIN_S, CHECKPOINT_PAUSE_S = 2.0, 0.02
+"""For another process that is at a checkpoint, too, SQLite does not wait by itself (sqlite.org/c3ref/wal_checkpoint_v2.html); for readers it does."""
+
 RECHECK_S = 60.0
 """A file in which damage was met is checked whole, but no more often than this: one too big to be checked in time is met again and again."""
 
@@ -276,9 +279,11 @@ def _remove_traces(writer: EffectWriter) -> None:
     with transaction(writer.connection):
         writer.merge_terms()
     writer.connection.execute("VACUUM")
-    busy = writer.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
-    if busy:
-        raise StoreUnavailable("erased, but another program still reads the old state of the database; its traces go with the next erasing")
+    until = time.monotonic() + CHECKPOINT_WITHIN_S
+    while writer.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
+        if time.monotonic() >= until:
+            raise StoreUnavailable("erased, but another program still reads the old state of the database; its traces go with the next erasing")
+        time.sleep(CHECKPOINT_PAUSE_S)
     with transaction(writer.connection):
         writer.erasures_done()
 

@@ -557,6 +557,33 @@ async def test_a_reader_of_the_old_state_holds_the_erasing_up_and_the_next_one_f
         assert b"SECRET-text" not in bytes_of(path.parent)
 
 
+class AtACheckpoint(sqlite3.Connection):
+    """A connection for which another process is at a checkpoint the first three times, as SQLite says it."""
+
+    refused = 0
+
+    def execute(self, sql: str, *values: object) -> sqlite3.Cursor:
+        if "TRUNCATE" in sql and self.refused < 3:
+            self.refused += 1
+            return super().execute("SELECT 1, -1, -1")
+        return super().execute(sql, *values)
+
+
+async def test_a_checkpoint_of_another_process_is_waited_for(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr(sqlite_writer, "CHECKPOINT_PAUSE_S", 0.0)
+    monkeypatch.setattr(sqlite_writer.time, "sleep", pauses.append)
+    async with opened(path) as store:
+        await store.apply(begun(KEY, chain("SECRET-text")))
+        other = sqlite3.connect(path, isolation_level=None, check_same_thread=False, factory=AtACheckpoint)
+        assert store._writer._writer is not None
+        store._writer._writer.connection.close()
+        store._writer._writer.connection = other
+        assert await store.erase(KEY)
+    assert pauses == [0.0] * 3
+    assert b"SECRET-text" not in bytes_of(path.parent)
+
+
 # ---------------------------------------------------------------- look-ups
 
 LOOK_UPS = ["session", "find", "last_known", "history", "leaves", "checkpoints_at", "checkpoints", "summaries_at", "summaries", "pins", "locate"]
