@@ -140,7 +140,11 @@ class Supervisor:
                 continue
             chair.due, chair.begun = None, time.monotonic()
             seat = Seat(number, started, self.address, self.figures, lifeline[0], partial(_tell, ready[1], number))
-            chair.pid = _forked(self.run, seat, signals, (lifeline[1], ready[0]))
+            try:
+                chair.pid = _forked(self.run, seat, signals, (lifeline[1], ready[0]))
+            except OSError as error:  # no memory, or too many processes
+                log.warning("worker %d could not be started: %s", number, error.strerror)
+                self._ended(number, chair, 1)
 
     def _pause_s(self) -> float | None:
         """Until something is due."""
