@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -97,8 +97,8 @@ class Told:
     cleared: Collection[Tip]
     shown: str
     """What stands in its prompt already."""
-    here: Sequence[str] = ()
-    """What comes back to it of its own log."""
+    logged: Collection[str] = ()
+    """The terms looked for that its own log has."""
 
 
 def apart(found: Iterable[FoundNote], session: str) -> tuple[list[FoundNote], list[FoundNote]]:
@@ -121,9 +121,8 @@ def chosen(found: Iterable[FoundNote], told: Told, age_days: Callable[[str], int
 
 
 def news(own: Iterable[FoundNote], query: Query, told: Told) -> list[FoundNote]:
-    """What a session's own sections have beside its log, which is searched word for word: pieces with a term that is looked for and was not found."""
-    held = {term for text in told.here for term in terms_of(text)}
-    wanted = query.terms.keys() - held
+    """What a session's own sections have beside its log, which is searched word for word: pieces with a term that the log does not have."""
+    wanted = query.terms.keys() - set(told.logged)
     hidden = frozenset() if query.looks_back else frozenset(told.cleared)
     return [one for one in own if wanted & terms_of(one.piece.text).keys() and hidden.isdisjoint(source.tip for source in one.piece.sources)]
 

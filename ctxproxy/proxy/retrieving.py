@@ -24,7 +24,7 @@ from ctxproxy.core.recalled import Passage, with_recalled
 from ctxproxy.core.records import SessionKey
 from ctxproxy.core.retrieval import FRAME_TOKENS, LINE_TOKENS, Bounds, Elsewhere, Query, choose, elsewhere, fill, gone, query_of, sense_of
 from ctxproxy.core.situation import Situation
-from ctxproxy.core.text_index import Place
+from ctxproxy.core.text_index import Place, Postings
 from ctxproxy.errors import StoreUnavailable
 from ctxproxy.ports.embedding import Access
 from ctxproxy.proxy.days import age_of, local_time, zone_of
@@ -84,12 +84,10 @@ class _Search:
         shown = self.shown() if others or own else ""
         room = min(self.bounds.max_tokens, self.situation.budget.limit - self.planned.transcript.tokens - FRAME_TOKENS)
         notes = self.noted(others, Told(self.key.name, self.situation.cleared, shown), room)
-        here = await self.here(room - self.cost(notes), near)
-        said = [one.text for one in here]
-        told = Told(self.key.name, self.situation.cleared, "\n".join((shown, *said)), said)
-        if fresh := self.noted(news(own, self.query, told), told, room - self.cost(notes)):
-            notes += fresh
-            here = await self.here(room - self.cost(notes), near)
+        postings = await self.postings()
+        told = Told(self.key.name, self.situation.cleared, shown, postings.by_term)
+        notes += self.noted(news(own, self.query, told), told, room - self.cost(notes))
+        here = await self.here(postings, room - self.cost(notes), near)
         others_said = await self.elsewhere(room - self.cost([*notes, *here])) if self.user and self.query.asks else []
         there = [passage for _, passage in others_said]
         passages = [*sorted([*notes, *there], key=lambda passage: (passage.day, passage.place)), *here]
@@ -129,10 +127,14 @@ class _Search:
         """What is near in meaning to what is asked for, in this session."""
         return Nearness(await self.state.vectors.nearest(self.key, sense_of(self.situation.reconciled.history), access), alone)
 
-    async def here(self, room: int, near: Nearness) -> list[Passage]:
+    async def postings(self) -> Postings:
+        """Where what is looked for stands in the session's log."""
+        reconciled = self.situation.reconciled
+        return await self.state.index.postings(self.key, list(self.query.terms), reconciled.history, reconciled.tips, self.situation.now)
+
+    async def here(self, postings: Postings, room: int, near: Nearness) -> list[Passage]:
         """What fits of what this session's prompt holds no more."""
         reconciled, bounds = self.situation.reconciled, replace(self.bounds, max_tokens=room)
-        postings = await self.state.index.postings(self.key, list(self.query.terms), reconciled.history, reconciled.tips, self.situation.now)
         finding = partial(choose, self.situation, self.planned.transcript, self.query, postings, bounds, near)
         return await asyncio.to_thread(finding) if len(reconciled.tips) > CHOOSE_IN_THREAD_ABOVE else finding()
 

@@ -11,7 +11,7 @@ from ctxproxy.core.memory_notes import Note, opening, rendered
 from ctxproxy.core.note_search import MOST, FoundNote, NoteIndex, NotePiece, Told, apart, as_passage, chosen, news, pieces_of, remaining
 from ctxproxy.core.recalled import Passage, recalled_text
 from ctxproxy.core.retrieval import Query
-from ctxproxy.core.search_terms import query_terms
+from ctxproxy.core.search_terms import query_terms, terms_of
 
 TODAY = "2026-11-30"
 FILE = "2026-11-30.md"
@@ -139,20 +139,20 @@ def test_a_sessions_own_sections_are_told_apart_from_those_of_others_and_from_wh
 
 
 @pytest.mark.parametrize(
-    ("here", "cleared", "looks_back", "counts"),
+    ("logged", "cleared", "looks_back", "counts"),
     [
-        ([], (), False, True),
-        (["The heron is grey."], (), False, True),
-        (["The heron sleeps in the quarry."], (), False, False),
-        ([], ("aa",), False, False),
-        ([], ("aa",), True, True),
+        ("", (), False, True),
+        ("The heron is grey.", (), False, True),
+        ("The heron sleeps in the quarry.", (), False, False),
+        ("", ("aa",), False, False),
+        ("", ("aa",), True, True),
     ],
     ids=["nothing else is known", "half is known", "the log has it", "cleared", "cleared, and asked for"],
 )
-def test_an_own_section_counts_only_for_what_the_log_does_not_have(here: list[str], cleared: tuple[str, ...], looks_back: bool, counts: bool) -> None:
+def test_an_own_section_counts_only_for_what_the_log_does_not_have(logged: str, cleared: tuple[str, ...], looks_back: bool, counts: bool) -> None:
     own = [FoundNote(0.9, piece("The heron sleeps in the quarry.", TODAY, Source("s", "aa")))]
     asked = query("Where does the heron sleep?", looks_back=looks_back)
-    assert bool(news(own, asked, Told("s", cleared, "", here))) is counts
+    assert bool(news(own, asked, Told("s", cleared, "", terms_of(logged)))) is counts
 
 
 def test_a_piece_stands_in_a_prompt_as_a_note_under_its_day() -> None:
