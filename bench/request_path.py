@@ -31,10 +31,9 @@ from ctxproxy import wiring
 from ctxproxy.config.load import load
 from ctxproxy.config.reload import Holder
 from ctxproxy.config.schema import Settings
-from ctxproxy.core.commands import heard
 from ctxproxy.ports import Call, Headers
 from ctxproxy.proxy.early import EarlyCall
-from ctxproxy.proxy.exchange import _parsed, context_headers
+from ctxproxy.proxy.exchange import context_headers
 from ctxproxy.proxy.identify import identify
 from ctxproxy.proxy.keeping import Keeping
 from ctxproxy.proxy.outgoing import call_for
@@ -73,11 +72,18 @@ class Timer:
     """Processor microseconds by stage."""
 
     taken: dict[str, list[float]] = field(default_factory=lambda: {stage: [] for stage in STAGES})
+    profile: cProfile.Profile | None = None
+    """What takes part in all stages before the answer, if anything."""
 
     @contextmanager
     def of(self, stage: str) -> Iterator[None]:
+        profile = self.profile if stage != "behind" else None
+        if profile:
+            profile.enable()
         began = time.process_time_ns()
         yield
+        if profile:
+            profile.disable()
         self.taken[stage].append((time.process_time_ns() - began) / 1000)
 
 
@@ -95,7 +101,7 @@ async def one_request(state: State, settings: Settings, body: bytes, timer: Time
     headers = {"Content-Type": "application/json", "Authorization": "Bearer sk-bench-000000", "X-Session-Id": "bench"}
     request = make_mocked_request("POST", "/v1/chat/completions", headers=headers)
     with timer.of("read"):
-        chat = heard(_parsed(request, body, 1 << 30), enabled=True).chat
+        chat = state.bodies.read("bench", body, commands=True).chat
     with timer.of("identify"):
         caller = identify(request, chat, settings, state.secret)
     target = caller.target
@@ -149,13 +155,10 @@ async def measured(args: argparse.Namespace, count: int, budget: int | None, pro
             await one_request(state, holder.current(), body_of(['{"role":"user","content":"warm up"}']), Timer())
             await one_request(state, holder.current(), body_of(messages), first)
             gc.collect()
-            if profile:
-                profile.enable()
+            later.profile = profile
             for _ in range(args.turns):
                 messages += [json.dumps({"role": "assistant", "content": REPLY}), said(dice, "user", 1000)]
                 await one_request(state, holder.current(), body_of(messages), later)
-            if profile:
-                profile.disable()
     return first, later
 
 
@@ -173,7 +176,7 @@ def main() -> None:
     parser.add_argument("--profile", type=Path, help="write a cProfile of the later requests there")
     args = parser.parse_args()
     logging.disable(logging.WARNING)
-    profile = cProfile.Profile() if args.profile else None
+    profile = cProfile.Profile(time.thread_time) if args.profile else None
     print("| messages | " + " | ".join(STAGES) + " | before the answer |\n|---|" + "---|" * (len(STAGES) + 1), flush=True)
     for count in map(int, args.messages.split(",")):
         tokens = count * args.chars // 2

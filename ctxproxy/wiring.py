@@ -38,6 +38,7 @@ from ctxproxy.proxy.metrics import Metrics
 from ctxproxy.proxy.note_search import NoteSearch
 from ctxproxy.proxy.notes import Notes
 from ctxproxy.proxy.outcome_log import OutcomeLog
+from ctxproxy.proxy.reading import Bodies
 from ctxproxy.proxy.retention import EVERY_S, Sweeper
 from ctxproxy.proxy.sections import sections_of
 from ctxproxy.proxy.state import State
@@ -158,6 +159,7 @@ async def running_state(settings: Callable[[], Settings], seat: Seat | None = No
     facts = FactDesk(store, readings, metrics, tasks, lull)
     vectors = VectorDesk(store, metrics, tasks, lull, embedder, first.retrieval.cache_mb * MEGABYTE, lambda: settings().retrieval.kind in BY_MEANING)
     index = IndexDesk(store, metrics, tasks, lull, lambda: settings().retrieval.kind != "off", vectors.begin)
+    bodies = Bodies(int(first.sessions.cache_mb * MEGABYTE))
     desk = SummaryDesk(store, upstreams, metrics, tasks, facts, index, claims)
     files, note_search = MemoryFiles(Path(first.data_dir)), NoteSearch(Path(first.data_dir))
     state = State(
@@ -170,6 +172,7 @@ async def running_state(settings: Callable[[], Settings], seat: Seat | None = No
         exact=lambda model: tokenizers.encoding_for(model) is not None,
         windows=WindowBook(store),
         summaries=desk,
+        bodies=bodies,
         counts=Counts(COUNTS_BYTES),
         identities=Identities(IDENTITIES_BYTES),
         readings=readings,
@@ -179,7 +182,7 @@ async def running_state(settings: Callable[[], Settings], seat: Seat | None = No
         health=Health(time.time),
         metrics=metrics,
         notes=Notes(files, store, desk, metrics, tasks, time.time),
-        eraser=Eraser(store, [files, note_search, facts, index, vectors]),
+        eraser=Eraser(store, [files, note_search, facts, index, vectors, bodies]),
         facts=facts,
         index=index,
         vectors=vectors,

@@ -89,6 +89,7 @@ class Sessions(Section, frozen=True):
     scope: Literal["credential", "shared"] = "credential"
     retention_days: Count | None = 30
     restore_turns: Count | Literal["all", "auto"] = "all"
+    cache_mb: Whole = 64
     profiles: tuple[SessionProfile, ...] = ()
 
 

@@ -55,8 +55,10 @@ def summary_cost(prompt_tokens: int, written_tokens: int) -> float:
 
 def sent_before(reconciled: Reconciled) -> int:
     """How many messages of a history an earlier request has sent: those stored, without the answer at their end, which nobody has sent yet."""
-    stored = reconciled.history[: reconciled.fresh_from]
-    return len(stored) - sum(1 for _ in takewhile(lambda m: m.role == "assistant", reversed(stored)))
+    at = reconciled.fresh_from
+    while at and reconciled.history[at - 1].role == "assistant":
+        at -= 1
+    return at
 
 
 def shared_tokens(before: Transcript, after: Transcript) -> int:

@@ -26,7 +26,7 @@ _REASONS = {
 
 def expired(history: Sequence[Message], tips: Sequence[Tip]) -> frozenset[Tip]:
     """The messages whose `expire_after_turns` is over: so many user messages have come after their own turn's."""
-    if all(message.directives.expire_after_turns is None for message in history):
+    if not [message for message in history if message.directives.expire_after_turns]:
         return frozenset()
     turns = list(accumulate(message.role == "user" for message in history))
     limits = ((tip, message.directives.expire_after_turns, turn) for tip, message, turn in zip(tips, history, turns, strict=True))

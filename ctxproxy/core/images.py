@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
 from ctxproxy.core.imagesize import Size, image_size
@@ -96,6 +97,7 @@ VIDEO_TOKENS = 8_000
 """Half a minute at 258 tokens a second, Google's figure for video; no request tells the length."""
 
 
+@lru_cache(maxsize=1024)
 def vision_for(model: str) -> Vision:
     """How a model counts media, by its name, also as `vendor/model` or `ft:model:…`."""
     name = model.lower().rpartition("/")[2].removeprefix("ft:")

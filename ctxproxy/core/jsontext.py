@@ -95,7 +95,7 @@ def _spans(text: str, opening: str, closing: str) -> Iterator[tuple[str, int, in
         key = ""
         if opening == "{":
             key, at = _key(text, at)
-        end = _end_of_value(text, at)
+        end = end_of_value(text, at)
         yield key, at, end
         at = _past_blanks(text, end)
         more = text[at : at + 1] != closing
@@ -107,13 +107,14 @@ def _spans(text: str, opening: str, closing: str) -> Iterator[tuple[str, int, in
 
 def _key(text: str, at: int) -> tuple[str, int]:
     """A key, and where its value begins."""
-    end = _end_of_value(text, at)
+    end = end_of_value(text, at)
     if text[at] != '"':
         raise json.JSONDecodeError("Expecting a key in double quotes", text, at)
     return json.loads(text[at:end]), _expect(text, _past_blanks(text, end), ":")
 
 
-def _end_of_value(text: str, at: int) -> int:
+def end_of_value(text: str, at: int) -> int:
+    """Where the value ends that begins at a place in a text; raises ValueError if none does."""
     try:
         return _VALUE.raw_decode(text, at)[1]
     except RecursionError:

@@ -189,7 +189,7 @@ def with_rules(transcript: Transcript, rules: Sequence[Stated], count: CountMess
         entries[at] = _rewritten(entries[at], [one.rule.text for one in missing] if at == places[0] else [], count)
     front = _frame(missing, entries, count, language) if missing and not places else []
     changed = bool(front) or any(new is not old for new, old in zip(entries, transcript.entries, strict=True))
-    return replace(transcript, entries=(*front, *entries)) if changed else transcript
+    return transcript.with_entries((*front, *entries)) if changed else transcript
 
 
 def _spoken(entry: Entry) -> str:

@@ -6,7 +6,7 @@ Must not know of sessions, stores or budgets.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
@@ -57,6 +57,11 @@ class Message:
     """Read once: every stage asks."""
     _digest: bytes = field(default=b"", init=False, compare=False, hash=False, repr=False)
     _role: str | None = field(default=None, init=False, compare=False, hash=False, repr=False)
+    _identity: bytes = field(default=b"", init=False, compare=False, hash=False, repr=False)
+    _link: tuple[Tip, Tip] | None = field(default=None, init=False, compare=False, hash=False, repr=False)
+    """The tip of a history that it was seen to follow, and the tip with it."""
+    _tokens: tuple[str, int] | None = field(default=None, init=False, compare=False, hash=False, repr=False)
+    """A way of counting, and what it gave."""
 
     @property
     def role(self) -> str:
@@ -76,6 +81,30 @@ class Message:
         if not self._digest:
             object.__setattr__(self, "_digest", digest(self.raw))
         return self._digest
+
+    def identified(self, identify: Callable[[Message], bytes]) -> bytes:
+        """Its identity, which `identify` gives the first time."""
+        if not self._identity:
+            object.__setattr__(self, "_identity", identify(self))
+        return self._identity
+
+    def counted(self, way: str, count: Callable[[Message], int]) -> int:
+        """Its tokens, which `count` gives where it was not counted in the same way the last time."""
+        known = self._tokens
+        if known is None or known[0] != way:
+            object.__setattr__(self, "_tokens", known := (way, count(self)))
+        return known[1]
+
+    def is_counted(self, way: str) -> bool:
+        """Whether its tokens are known."""
+        return self._tokens is not None and self._tokens[0] == way
+
+    def tip_behind(self, parent: Tip, identify: Callable[[Message], bytes]) -> Tip:
+        """The tip of a history that goes on from `parent` with it."""
+        link = self._link
+        if link is None or link[0] != parent:
+            object.__setattr__(self, "_link", link := (parent, next_tip(parent, self.identified(identify))))
+        return link[1]
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
@@ -158,6 +187,10 @@ def identity(message: Message) -> bytes:
     Only known re-serialisations are levelled: one text part and a plain string, absent and empty optional keys, key order,
     `cache_control`, dropped reasoning, an audio answer and its id. All else counts, every character of text and arguments included.
     """
+    return message.identified(_identity)
+
+
+def _identity(message: Message) -> bytes:
     return hashlib.blake2b(jsontext.canonical(_levelled(message.fields)), digest_size=16).digest()
 
 
@@ -206,6 +239,16 @@ def chain(parent: Tip, identities: Iterable[bytes]) -> list[Tip]:
     tips = []
     for one in identities:
         parent = next_tip(parent, one)
+        tips.append(parent)
+    return tips
+
+
+def tips_of(parent: Tip, messages: Iterable[Message], identify: Callable[[Message], bytes] = identity) -> list[Tip]:
+    """The tips after each of the messages, as `chain` gives them."""
+    tips = []
+    for message in messages:
+        link = message._link  # noqa: SLF001  its own module; a long history is gone through for each request
+        parent = link[1] if link is not None and link[0] == parent else message.tip_behind(parent, identify)
         tips.append(parent)
     return tips
 

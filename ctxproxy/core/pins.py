@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from ctxproxy.core.frames import Background, acknowledgement, frame_text, parse, said
 from ctxproxy.core.language import Language
@@ -21,7 +20,7 @@ def with_pins(transcript: Transcript, pins: Sequence[str], count: CountMessage, 
         return transcript
     messages = _frame(missing, language)[: 1 + (opening(transcript.entries) == "user")]
     frame = (Entry(m, count(m), origin="inserted", stage=STAGE, reason="pinned texts that no other entry holds") for m in messages)
-    return replace(transcript, entries=(*frame, *transcript.entries))
+    return transcript.with_entries((*frame, *transcript.entries))
 
 
 def missing_pins(messages: Sequence[Message], pins: Sequence[str]) -> tuple[str, ...]:

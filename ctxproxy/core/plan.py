@@ -83,8 +83,10 @@ def _grown(s: Situation, base: Transcript) -> Plan:
 
 def _with_new_pins(s: Situation, stood: Transcript) -> Transcript:
     """What stands, with the pinned texts that it does not hold (a command that pins one is no message), if they fit beside what has to stay."""
+    if not s.pins:
+        return stood
     messages = [entry.message for entry in stood.entries]
-    if not s.pins or not missing_pins(messages, s.pins):
+    if not missing_pins(messages, s.pins):
         return stood
     language, least = language_of(messages, s.memo), sum(stood.entries[at].tokens for at in stood.protected)
     return with_pins(stood, s.pins, s.count, language) if least + pins_tokens(s.pins, s.count, language) <= s.budget.limit else stood
@@ -112,8 +114,10 @@ def _over_turns(s: Situation, transcript: Transcript, stages: Sequence[Stage]) -
 
 
 def _as_is(s: Situation, base: Transcript, current: Transcript) -> Plan:
-    changed = current is not base or bool(s.preload) or not gone_tips(s).isdisjoint(s.reconciled.tips)
-    return Plan(current, array(s, current, changed=changed), changed, size_of(s, base.tokens), size_of(s, current.tokens), s.budget)
+    gone = gone_tips(s)
+    changed = current is not base or bool(s.preload) or (bool(gone) and not gone.isdisjoint(s.reconciled.tips))
+    messages = array(s, current, changed=changed) if changed else (*s.leading, *s.reconciled.history)
+    return Plan(current, messages, changed, size_of(s, base.tokens), size_of(s, current.tokens), s.budget)
 
 
 def _compacted(s: Situation, current: Transcript) -> Outcome:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from types import MappingProxyType
 from typing import Any
 
@@ -102,8 +103,14 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
 
 def stages_of(policy: Policy) -> tuple[base.Stage, ...]:
     """The stages of a policy, in order: its own pipeline, else its preset's; raises ValueError for an unknown stage or option."""
-    specs = PRESETS[policy.preset].stages if policy.pipeline is None else policy.pipeline
-    return tuple(base.make_stage(spec) for spec in specs)
+    if policy.pipeline is None:
+        return _stages_of_preset(policy.preset)
+    return tuple(base.make_stage(spec) for spec in policy.pipeline)
+
+
+@cache
+def _stages_of_preset(name: str) -> tuple[base.Stage, ...]:
+    return tuple(base.make_stage(spec) for spec in PRESETS[name].stages)
 
 
 def in_order(policy: Policy) -> bool:

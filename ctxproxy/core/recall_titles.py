@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from ctxproxy.core.language import Language
 from ctxproxy.core.transcript import Entry, Transcript
 
@@ -27,4 +25,4 @@ def is_recalled(entry: Entry) -> bool:
 def without_recalled(transcript: Transcript) -> Transcript:
     """The transcript without them; the same one if it has none."""
     kept = tuple(entry for entry in transcript.entries if not is_recalled(entry))
-    return transcript if len(kept) == len(transcript.entries) else replace(transcript, entries=kept)
+    return transcript if len(kept) == len(transcript.entries) else transcript.with_entries(kept)

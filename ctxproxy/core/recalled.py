@@ -58,7 +58,7 @@ def with_recalled(s: Situation, planned: Plan, passages: Sequence[Passage], lang
     pair = (said("user", recalled_text(passages, language)), acknowledgement(language))
     reason = f"{len(passages)} passages that the last user message asks for"
     added = tuple(Entry(m, s.count(m), origin="inserted", stage=STAGE, reason=reason) for m in pair)
-    wider = replace(planned.transcript, entries=(*entries[:at], *added, *entries[at:]))
+    wider = planned.transcript.with_entries((*entries[:at], *added, *entries[at:]))
     done = in_turn(planned.transcript, wider, STAGE, s.count, language)
     if done.tokens > s.budget.limit:
         return planned

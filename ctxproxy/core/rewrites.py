@@ -102,6 +102,11 @@ def has_media(message: Message) -> bool:
     return isinstance(content, list) and any(is_media(part) for part in content)
 
 
+def any_media(messages: Iterable[Message]) -> bool:
+    """Whether any message holds media; nearly all contents are plain texts, and a long history is looked through for each request."""
+    return any(has_media(message) for message in [one for one in messages if not isinstance(one.fields.get("content"), str)])
+
+
 def is_media(part: Any) -> bool:
     return isinstance(part, dict) and part.get("type") in MEDIA
 

@@ -50,7 +50,7 @@ class Reconciled:
 def tenant_of(secret: bytes, credential: str, origin: str, *, shared: bool = False) -> str:
     """32 hex digits for a credential at an upstream's origin; with `shared`, for the origin alone. Not reversible without `secret`."""
     subject = SHARED_TENANT if shared else f"credential {credential}"
-    return hmac.new(secret, f"{origin}\n{subject}".encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()[:32]
+    return hmac.digest(secret, f"{origin}\n{subject}".encode("utf-8", "surrogatepass"), "sha256").hex()[:32]
 
 
 def derived_name(messages: Sequence[Message]) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 from ctxproxy.core.budget import Budget, reachable
@@ -17,10 +18,10 @@ from ctxproxy.core.policy import Policy
 from ctxproxy.core.records import Checkpoint, Summary
 from ctxproxy.core.sessions import Reconciled
 from ctxproxy.core.stages.base import Context
-from ctxproxy.core.transcript import CountMessage, Entry, Transcript
+from ctxproxy.core.transcript import CountMessage, Transcript, Whole
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Situation:
     """All that a plan depends on; sizes in tokens as the upstream counts them."""
 
@@ -53,23 +54,24 @@ class Situation:
     idle_s: float = 0.0
     """Since the session's request before this one."""
 
+    @cached_property
+    def gone(self) -> frozenset[Tip]:
+        """The messages that are never sent: what somebody had forgotten or cleared, what was not restored, and what the client let expire."""
+        return self.forgotten | self.cleared | self.restored | expired(self.reconciled.history, self.reconciled.tips)
+
 
 def base_transcript(s: Situation) -> Transcript:
     """The history as it stands in the log, without what is to be forgotten (whole groups, so that no call loses its result)."""
-    entries = tuple(
-        Entry(message, tokens, tip, pinned=message.directives.pin)
-        for message, tokens, tip in zip(s.reconciled.history, s.counts, s.reconciled.tips, strict=True)
-    )
-    whole = Transcript(entries)
+    whole = Whole(s.reconciled.history, s.counts, s.reconciled.tips)
     kept = without(whole, s.cleared, s.count, CLEARED) if s.cleared else whole
     kept = without(kept, s.restored - s.cleared, s.count, RESTORED) if s.restored - s.cleared else kept
     gone = gone_tips(s) - s.cleared - s.restored
-    return kept if gone.isdisjoint(s.reconciled.tips) else without(kept, gone, s.count)
+    return kept if not gone or gone.isdisjoint(s.reconciled.tips) else without(kept, gone, s.count)
 
 
 def gone_tips(s: Situation) -> frozenset[Tip]:
-    """The messages that are never sent: what somebody had forgotten or cleared, what was not restored, and what the client let expire."""
-    return s.forgotten | s.cleared | s.restored | expired(s.reconciled.history, s.reconciled.tips)
+    """The messages that are never sent."""
+    return s.gone
 
 
 def recent_turns(s: Situation) -> int:

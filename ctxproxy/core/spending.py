@@ -36,6 +36,8 @@ def spent_on(s: Situation, plan: Plan, session: Session | None, usage: Usage | N
 
 def _seen_tokens(s: Situation, plan: Plan) -> int:
     """The tokens at the front of what is sent that the request before had there, too: all that is not new, until a decision is made."""
+    if not plan.changed:
+        return sum(s.counts[: sent_before(s.reconciled)])
     if plan.checkpoint is None:
         return seen_part(plan.transcript, s.reconciled).tokens
     base = base_transcript(s)

@@ -57,6 +57,10 @@ class Transcript:
     def tokens(self) -> int:
         return sum(entry.tokens for entry in self.entries)
 
+    def with_entries(self, entries: tuple[Entry, ...]) -> Transcript:
+        """The same with other entries."""
+        return Transcript(entries, self.left)
+
     @cached_property
     def groups(self) -> tuple[Span, ...]:
         """The spans that cannot be parted, oldest first, without gaps."""
@@ -93,6 +97,24 @@ class Transcript:
     def clashes(self) -> frozenset[int]:
         """The indexes of user and assistant messages that follow one of their own role."""
         return frozenset(clashes(entry.message.role for entry in self.entries))
+
+
+class Whole(Transcript):
+    """A history as it stands in the log, whose entries are made when somebody looks at them: what goes out as it came, nobody does."""
+
+    _parts: tuple[Sequence[Message], Sequence[int], Sequence[Tip]]
+
+    def __init__(self, history: Sequence[Message], counts: Sequence[int], tips: Sequence[Tip]) -> None:
+        object.__setattr__(self, "left", ())
+        object.__setattr__(self, "_parts", (history, counts, tips))
+
+    @cached_property
+    def entries(self) -> tuple[Entry, ...]:
+        return tuple(Entry(message, tokens, tip, pinned=message.directives.pin) for message, tokens, tip in zip(*self._parts, strict=True))
+
+    @cached_property
+    def tokens(self) -> int:
+        return sum(self._parts[1])
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from urllib.parse import urlsplit
 
 from ctxproxy.errors import ConfigError
@@ -42,13 +43,20 @@ def join_url(base_url: str, path_and_query: str) -> str:
     is kept, and so is its query, which comes first. A base that names a version anywhere (`/api/paas/v4`, `/v1beta/openai`) is
     complete, as OpenAI's own clients have it, which append the bare endpoint to the base.
     """
-    base, _, base_query = check_base_url(base_url).partition("?")
+    base, base_query = _parted(base_url)
     path, mark, query = path_and_query.partition("?")
+    return base + _unversioned(path) + _query(base_query, mark + query)
+
+
+@lru_cache(maxsize=256)
+def _parted(base_url: str) -> tuple[str, str]:
+    """A base with its version, and its query; there are few of them, and each request needs one."""
+    base, _, base_query = check_base_url(base_url).partition("?")
     base = base.rstrip("/")
     prefix = base.split("://", 1)[1].split("/")[1:]
     if not any(_VERSION.fullmatch(segment) for segment in prefix):
         base += "/v1"
-    return base + _unversioned(path) + _query(base_query, mark + query)
+    return base, base_query
 
 
 def _unversioned(path: str) -> str:

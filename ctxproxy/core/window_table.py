@@ -7,6 +7,7 @@ the larger one stands here. Names are matched in lower case, whole and without w
 from __future__ import annotations
 
 from fnmatch import fnmatchcase
+from functools import lru_cache
 
 DEFAULT_WINDOW_TOKENS = 128_000
 """For models that no row names (INTERFACE.md §3, `models`)."""
@@ -219,6 +220,7 @@ BUILTIN_WINDOWS: tuple[tuple[str, int], ...] = (
 )
 
 
+@lru_cache(maxsize=1024)
 def builtin_window(model: str) -> int | None:
     """The window in tokens that the model's vendor states; None for a model no row names."""
     names = {model.lower(), model.lower().rsplit("/", 1)[-1]}

@@ -6,8 +6,8 @@ Must not know of budgets or sessions. `render` gives the client's own body objec
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -47,6 +47,15 @@ class ChatRequest:
     """Some message had an `x_context`, so that `body` itself cannot be forwarded."""
     is_part: bool = False
     """The body holds more messages than `messages`, which are not for the upstream."""
+    array: msgspec.Raw | None = field(default=None, repr=False, compare=False)
+    """The list of messages as it stands in the body; None where the body was not read as a whole."""
+
+
+class Read(NamedTuple):
+    """Messages without their `x_context`, and whether any had one."""
+
+    messages: tuple[Message, ...]
+    has_directives: bool = False
 
 
 def parse(body: bytes) -> ChatRequest:
@@ -55,15 +64,32 @@ def parse(body: bytes) -> ChatRequest:
         values = jsontext.members(body)
     except ValueError as error:
         raise WireError(f"the body is not a JSON object: {error}") from None
-    bare = _messages(values)
-    marked = any(DIRECTIVES_KEY in message.fields for message in bare)
+    if "messages" not in values:
+        raise WireError("the body has no messages", param="messages")
+    try:
+        raws = jsontext.items(values["messages"])
+    except ValueError as error:
+        raise WireError(f"messages is not a list: {error}", param="messages") from None
     texts = {key: b"" if key == "messages" else bytes(value) for key, value in values.items()}
+    return replace(assembled(body, texts, read_all(raws)), array=values["messages"])
+
+
+def read_all(raws: Sequence[msgspec.Raw], at: int = 0) -> Read:
+    """The messages of these JSON texts, the first of which stands at `at`; raises as `parse`."""
+    bare = [_message(at + n, bytes(raw)) for n, raw in enumerate(raws)]
+    if not any(DIRECTIVES_KEY in message.fields for message in bare):
+        return Read(tuple(bare))
+    return Read(tuple(_without_directives(at + n, message) for n, message in enumerate(bare)), has_directives=True)
+
+
+def assembled(body: bytes, texts: Mapping[str, bytes], read: Read) -> ChatRequest:
+    """The request of a body whose values and messages are known."""
     output_key, max_output = _max_output(texts)
     model, options = _decoded(texts, "model"), _decoded(texts, "stream_options")
     return ChatRequest(
         body=body,
         values=texts,
-        messages=tuple(_without_directives(at, message) for at, message in enumerate(bare)) if marked else tuple(bare),
+        messages=read.messages,
         model=model if isinstance(model, str) else "",
         stream=texts.get("stream") == b"true",
         max_output=max_output,
@@ -73,7 +99,7 @@ def parse(body: bytes) -> ChatRequest:
         functions=_unless_null(texts.get("functions")),
         response_format=_unless_null(texts.get("response_format")),
         include_usage=isinstance(options, dict) and options.get("include_usage") is True,
-        has_directives=marked,
+        has_directives=read.has_directives,
     )
 
 
@@ -101,16 +127,6 @@ def logged(message: Message) -> bytes:
 def from_log(raw: bytes) -> Message:
     """The message that `logged` gave these bytes for."""
     return _without_directives(0, read(raw))
-
-
-def _messages(values: Mapping[str, msgspec.Raw]) -> list[Message]:
-    if "messages" not in values:
-        raise WireError("the body has no messages", param="messages")
-    try:
-        raws = jsontext.items(values["messages"])
-    except ValueError as error:
-        raise WireError(f"messages is not a list: {error}", param="messages") from None
-    return [_message(at, bytes(raw)) for at, raw in enumerate(raws)]
 
 
 def _message(at: int, raw: bytes) -> Message:

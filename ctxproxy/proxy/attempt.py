@@ -42,6 +42,8 @@ class Pump:
 
     async def peek(self, timeout_s: float | None) -> bytes | None:
         """The next chunk, None at the end; raises TimeoutError if none comes in time, and upstream errors."""
+        if timeout_s is None and self._pending is None:
+            return await anext(self._chunks, None)
         self._pending = self._pending or self._tasks.start(self._pull(), "peek")
         done, _ = await asyncio.wait([self._pending], timeout=timeout_s)
         if not done:

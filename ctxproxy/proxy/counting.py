@@ -9,8 +9,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar, cast
 
-from ctxproxy.core.images import vision_for
-from ctxproxy.core.messages import Message, digest, identity
+from ctxproxy.core.images import Vision, vision_for
+from ctxproxy.core.messages import ROOT, Message, Tip, digest, identity, tips_of
 from ctxproxy.core.tokens import fixed_tokens, message_tokens
 from ctxproxy.ports import Tokenizer
 
@@ -19,6 +19,8 @@ THREAD_ABOVE_BYTES = 32_768
 READING_FACTOR = 12
 """What is read out of a text takes about so many times its bytes: small strings and sets of words."""
 T = TypeVar("T")
+MOST_KINDS = 1000
+"""Models that are asked for; clients name them."""
 ENTRY_BYTES = 250
 """What one remembered value takes in memory, about: key, value and their place in the map."""
 
@@ -30,11 +32,11 @@ class Identities:
         self._known: OrderedDict[bytes, bytes] = OrderedDict()
         self._most = max(max_bytes // ENTRY_BYTES, 1)
 
-    def of(self, messages: Iterable[Message]) -> list[bytes]:
-        """The identity of each message."""
-        return [self._one(message) for message in messages]
+    def tips(self, messages: Iterable[Message]) -> list[Tip]:
+        """The tips of the history that these messages are."""
+        return tips_of(ROOT, messages, self._identified)
 
-    def _one(self, message: Message) -> bytes:
+    def _identified(self, message: Message) -> bytes:
         key = message.digest
         known = self._known.get(key)
         if known is not None:
@@ -52,29 +54,41 @@ class Counts:
     def __init__(self, max_bytes: int) -> None:
         self._most = max(max_bytes // ENTRY_BYTES, 1)
         self._known: OrderedDict[tuple[str, bytes], int] = OrderedDict()
+        self._kinds: dict[tuple[str, str], tuple[str, Vision]] = {}
 
     def counter(self, tokenizer: Tokenizer, model: str, factor: float) -> Callable[[Message], int]:
         """A function message → tokens as the upstream counts them (`factor` from calibration)."""
-        vision, kind = vision_for(model), _kind(tokenizer, model)
+        kind, vision = self._kind(tokenizer, model)
 
-        def count(message: Message) -> int:
+        def anew(message: Message) -> int:
             key = (kind, message.digest)
             known = self._known.get(key)
-            if known is None:
-                known = self._remember(key, message_tokens(message, tokenizer.count, vision))
-            return math.ceil(known * factor)
+            return self._remember(key, message_tokens(message, tokenizer.count, vision)) if known is None else known
 
-        return count
+        def count(message: Message) -> int:
+            return math.ceil(message.counted(kind, anew) * factor)
+
+        def plain(message: Message) -> int:
+            return message.counted(kind, anew)
+
+        return plain if factor == 1 else count
 
     async def prime(self, messages: Sequence[Message], tokenizer: Tokenizer, model: str) -> None:
         """Count what is not known yet, in a thread if it is much, so that the loop is never held up."""
-        vision, kind = vision_for(model), _kind(tokenizer, model)
-        unknown = [(key, m) for m in messages if (key := (kind, m.digest)) not in self._known]
-        if sum(len(m.raw) for _, m in unknown) <= THREAD_ABOVE_BYTES:
+        kind, vision = self._kind(tokenizer, model)
+        unknown = self._unknown(messages, kind)
+        if _size_of(unknown) <= THREAD_ABOVE_BYTES:
             return
-        tokens = await asyncio.to_thread(lambda: [message_tokens(m, tokenizer.count, vision) for _, m in unknown])
-        for (key, _), one in zip(unknown, tokens, strict=True):
-            self._remember(key, one)
+        tokens = await asyncio.to_thread(lambda: [message_tokens(m, tokenizer.count, vision) for m in unknown])
+        for message, one in zip(unknown, tokens, strict=True):
+            self._remember((kind, message.digest), one)
+
+    def takes_long(self, messages: Sequence[Message], tokenizer: Tokenizer, model: str) -> bool:
+        """Whether counting these is work for a thread."""
+        return _size_of(messages) > THREAD_ABOVE_BYTES and _size_of(self._unknown(messages, self._kind(tokenizer, model)[0])) > THREAD_ABOVE_BYTES
+
+    def _unknown(self, messages: Sequence[Message], kind: str) -> list[Message]:
+        return [m for m in messages if not m.is_counted(kind) and (kind, m.digest) not in self._known]
 
     async def fixed(self, tools: bytes | None, functions: bytes | None, response_format: bytes | None, tokenizer: Tokenizer) -> int:
         """The tokens of what a request carries beside its messages, not calibrated."""
@@ -86,6 +100,16 @@ class Counts:
             known = self._remember(key, await asyncio.to_thread(fixed_tokens, tools, functions, response_format, tokenizer.count))
         return known
 
+    def _kind(self, tokenizer: Tokenizer, model: str) -> tuple[str, Vision]:
+        """What a count depends on beside the message: the encoding, and how the model counts pictures."""
+        known = self._kinds.get((tokenizer.name, model))
+        if known is None:
+            vision = vision_for(model)
+            if len(self._kinds) >= MOST_KINDS:
+                self._kinds.clear()
+            self._kinds[tokenizer.name, model] = known = (f"{tokenizer.name} {vision}", vision)
+        return known
+
     def _remember(self, key: tuple[str, bytes], tokens: int) -> int:
         self._known[key] = tokens
         if len(self._known) > self._most:
@@ -93,9 +117,8 @@ class Counts:
         return tokens
 
 
-def _kind(tokenizer: Tokenizer, model: str) -> str:
-    """What a count depends on beside the message: the encoding, and how the model counts pictures."""
-    return f"{tokenizer.name} {vision_for(model)}"
+def _size_of(messages: Sequence[Message]) -> int:
+    return sum([len(message.raw) for message in messages])
 
 
 class Readings:

@@ -15,12 +15,10 @@ from aiohttp import web
 
 from ctxproxy.config.schema import Settings
 from ctxproxy.core import wire
-from ctxproxy.core.codings import decode_body
-from ctxproxy.core.commands import heard
 from ctxproxy.core.records import WindowBelief
 from ctxproxy.core.usage_report import Logical
 from ctxproxy.core.wire import ChatRequest
-from ctxproxy.errors import BodyTooLarge, CtxproxyError, StoreUnavailable, WireError
+from ctxproxy.errors import CtxproxyError, StoreUnavailable, WireError
 from ctxproxy.ports import Call
 from ctxproxy.proxy import arm_figures, passthrough
 from ctxproxy.proxy.attempt import Refused, Stream, Whole, examine
@@ -33,6 +31,7 @@ from ctxproxy.proxy.listing import ask_for_models
 from ctxproxy.proxy.middleware import NOTE
 from ctxproxy.proxy.outgoing import call_for
 from ctxproxy.proxy.prepare import Prepared, prepare
+from ctxproxy.proxy.reading import decoded, read_once, take_in
 from ctxproxy.proxy.recall import recalled
 from ctxproxy.proxy.rescue import Got, Rescue
 from ctxproxy.proxy.state import State
@@ -49,11 +48,12 @@ async def chat_completions(state: State, request: web.Request) -> web.StreamResp
     """Serve `POST /v1/chat/completions`."""
     settings = state.settings()
     most_bytes = int(settings.listen.max_body_mb * MEGABYTE)
-    encoded = await read_body(request, most_bytes)
+    encoded = await take_in(request, most_bytes)
     if bypassed(request):
         return await _bypassing(state, request, encoded, most_bytes)
     try:
-        said = heard(_parsed(request, encoded, most_bytes), enabled=settings.commands.enabled)
+        name = request.headers.get(settings.sessions.header, "")
+        said = state.bodies.read(name, decoded(request, encoded, most_bytes), commands=settings.commands.enabled)
     except WireError:
         return await passthrough.forward(state, request, encoded)
     except CtxproxyError:
@@ -73,15 +73,10 @@ async def chat_completions(state: State, request: web.Request) -> web.StreamResp
     return outcome
 
 
-def _parsed(request: web.Request, encoded: bytes, most_bytes: int) -> ChatRequest:
-    plain = decode_body(encoded, ",".join(request.headers.getall("Content-Encoding", [])), most_bytes)
-    return wire.parse(encoded if plain == encoded else plain)
-
-
 async def _bypassing(state: State, request: web.Request, encoded: bytes, most_bytes: int) -> web.StreamResponse:
     """Forward a request as it is, but for `x_context`, to the upstream of its model; what cannot be read, as it is."""
     try:
-        chat = _parsed(request, encoded, most_bytes)
+        chat = read_once(request, encoded, most_bytes)
     except CtxproxyError:
         return await passthrough.forward(state, request, encoded)
     body = wire.render(chat)
@@ -145,21 +140,6 @@ async def _planned(state: State, request: web.Request, settings: Settings, chat:
     return await _answered(state, request, settings, prepared, got, rescue.asked)
 
 
-async def read_body(request: web.Request, most_bytes: int) -> bytes:
-    """The body as it came; raises BodyTooLarge before more than the limit is in memory."""
-    too_large = BodyTooLarge(f"the body is larger than listen.max_body_mb allows ({most_bytes} bytes); raise it, or send a smaller body")
-    if (request.content_length or 0) > most_bytes:
-        raise too_large
-    parts: list[bytes] = []
-    size = 0
-    async for chunk in request.content.iter_any():
-        size += len(chunk)
-        if size > most_bytes:
-            raise too_large
-        parts.append(chunk)
-    return parts[0] if len(parts) == 1 else b"".join(parts)
-
-
 async def _answered(state: State, request: web.Request, settings: Settings, prepared: Prepared, got: Got, asked: Asked) -> web.StreamResponse:
     """Relay what came, and keep it, however that ends."""
     result = final_answer(got, settings.recovery.final_error)
@@ -176,7 +156,7 @@ async def _answered(state: State, request: web.Request, settings: Settings, prep
         raise
     finally:
         if not drained:
-            state.tasks.start(_ended(keeping, result), "end of request")
+            state.tasks.begin(_ended(keeping, result), "end of request")
 
 
 async def _ended(keeping: Keeping, result: Stream | Whole | Refused) -> None:
@@ -224,7 +204,7 @@ def _actions(got: Got) -> list[tuple[str, int]]:
 def _note(state: State, request: web.Request, prepared: Prepared, got: Got) -> None:
     """Count the request, and leave its figures for the log line."""
     plan, metrics = got.plan, state.metrics
-    metrics.requests.labels("refused" if isinstance(got.result, Refused) else "answered").inc()
+    (metrics.requests.labels("refused") if isinstance(got.result, Refused) else metrics.answered).inc()
     arm_figures.count_answer(metrics, prepared.caller.arm, got)
     metrics.tokens_in.inc(plan.tokens_in)
     metrics.tokens_sent.inc(plan.tokens_sent)

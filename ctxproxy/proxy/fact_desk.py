@@ -22,8 +22,8 @@ from ctxproxy.proxy.metrics import Metrics
 from ctxproxy.proxy.tasks import Tasks
 
 log = logging.getLogger("ctxproxy")
-AT_ONCE_BYTES = 262_144
-"""Of messages that are read in one go: a first request with a whole history must not be in memory a second time at once."""
+AT_ONCE_BYTES = 65_536
+"""Of messages that are read in one go: a tenth of a second of a thread, which gives way to requests in between."""
 HEARD_BEFORE = 2
 """Of the messages read before, the user's that a remark in the next ones may mean."""
 MOST_WAITING = 100
@@ -41,6 +41,11 @@ class _Job:
     rows: tuple[StoredMessage, ...] = ()
     before: tuple[Told, ...] = ()
     points: tuple[Point, ...] = ()
+
+    @property
+    def size_bytes(self) -> int:
+        """What it holds in memory."""
+        return sum(len(row.raw) for row in self.rows)
 
 
 @dataclass(slots=True)
@@ -69,8 +74,9 @@ def _together(first: _Job, second: _Job) -> _Job | None:
     """Messages that follow each other as one job; None where they are too many, or of two users, or something else is to be done."""
     if not (first.rows and second.rows) or first.user != second.user or second.rows[0].parent != first.tip:
         return None
-    size = sum(len(row.raw) for row in (*first.rows, *second.rows))
-    return replace(first, tip=second.tip, rows=(*first.rows, *second.rows)) if size <= AT_ONCE_BYTES else None
+    if first.size_bytes + second.size_bytes > AT_ONCE_BYTES:
+        return None
+    return replace(first, tip=second.tip, rows=(*first.rows, *second.rows))
 
 
 class FactDesk:
@@ -83,12 +89,11 @@ class FactDesk:
         self._tasks = tasks
         self._lull = lull
         self._lines: dict[SessionKey, _Line] = {}
-        self._thread = asyncio.Semaphore(1)
-        """One at a time: the threads are there for requests."""
+        self._writing = asyncio.Lock()
+        """Held while a job is done."""
 
     def note(self, key: SessionKey, user: str, rows: Sequence[StoredMessage], before: Sequence[Told] = ()) -> None:
         """Have these messages read; `before` are user messages right before them that a remark may mean. Returns at once."""
-        self._lull.hold(sum(len(row.raw) for row in rows))
         for batch in _batches(rows):
             self._add(key, _Job(batch[-1].tip, user, tuple(batch), tuple(before)))
             heard = [row for row in batch if row.role == "user" and row.raw][-HEARD_BEFORE:]
@@ -106,17 +111,18 @@ class FactDesk:
 
     async def erase(self, keys: Collection[SessionKey]) -> None:
         """Note nothing more of these sessions; what is just being written is waited for."""
-        lines = [line for key in keys if (line := self._lines.get(key))]
-        for line in lines:
-            line.jobs.clear()
-        if lines:
-            self._lull.hurry()
-            await asyncio.wait([line.work for line in lines])
+        for key in keys:
+            if line := self._lines.get(key):
+                self._lull.hold(-sum(job.size_bytes for job in line.jobs))
+                line.jobs.clear()
+        async with self._writing:
+            return
 
     async def forget(self, key: SessionKey, tips: Collection[Tip]) -> None:
         """Nothing: each job looks for itself what was forgotten before and while it was done."""
 
     def _add(self, key: SessionKey, job: _Job) -> None:
+        self._lull.hold(job.size_bytes)
         line = self._lines.get(key)
         if line is None:
             jobs = deque([job])
@@ -126,7 +132,7 @@ class FactDesk:
             line.jobs[-1] = both
             return
         if len(line.jobs) >= MOST_WAITING:
-            line.jobs.popleft()
+            self._lull.hold(-line.jobs.popleft().size_bytes)
             self._metrics.memory_points.labels("left_out").inc()
         line.jobs.append(job)
 
@@ -134,9 +140,11 @@ class FactDesk:
         """Do all that waits for a session, one after the other."""
         try:
             while jobs:
-                await self._lull.come()
-                if jobs:
-                    await self._do(key, jobs.popleft())
+                async with self._lull.piece(), self._writing:
+                    if jobs:
+                        job = jobs.popleft()
+                        self._lull.hold(-job.size_bytes)
+                        await self._do(key, job)
         finally:
             del self._lines[key]
 
@@ -167,8 +175,7 @@ class FactDesk:
         fresh = [Told(row.tip, from_log(row.raw), row.created) for row in rows]
         heard = any(one.message.role == "user" for one in fresh)
         held = await self._held(key, job.user) if heard else []  # what users say may end something, what others say cannot
-        async with self._thread:
-            return await asyncio.to_thread(changes, fresh, job.before, held, key, self._readings)
+        return await asyncio.to_thread(changes, fresh, job.before, held, key, self._readings)
 
     async def _held(self, key: SessionKey, user: str) -> list[MemoryPoint]:
         """What is in force in the session and in its user's others, oldest first."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from urllib.parse import urlsplit
 
 from aiohttp import web
@@ -24,6 +25,7 @@ CREDENTIAL_HEADERS = ("Authorization", "api-key", "x-api-key", "x-goog-api-key")
 """Where clients put their key: OpenAI's way, Azure's, Anthropic's, Google's."""
 
 
+@lru_cache(maxsize=256)
 def origin_of(base_url: str) -> str:
     """Scheme, host and port of a base URL; "demo" for the built-in model."""
     parts = urlsplit(base_url)

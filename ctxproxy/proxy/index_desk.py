@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -73,14 +73,15 @@ class IndexDesk:
         self._waiting: dict[SessionKey, dict[Tip, Said | Summary]] = {}
         self._work: dict[SessionKey, asyncio.Task[None]] = {}
         self._complete: OrderedDict[SessionKey, _Covered] = OrderedDict()
-        self._thread = asyncio.Semaphore(1)
-        """One at a time: the threads are there for requests."""
+        self._writing = asyncio.Lock()
+        """Held while a piece is written."""
 
     def note(self, key: SessionKey, messages: Mapping[Tip, Said]) -> None:
         """Have messages indexed; returns at once, and they can be found from now on."""
         if messages and self._is_wanted():
+            self._let_go(key, messages)
             self._waiting.setdefault(key, {}).update(messages)
-            self._lull.hold(sum(len(one.raw) for one in messages.values()))
+            self._lull.hold(sum(map(_size_of, messages.values())))
             if covered := self._complete.get(key):
                 covered.since.update(messages)
             self._begin(key)
@@ -89,6 +90,7 @@ class IndexDesk:
         """Have a summary indexed, in parts that count below 0: they are no part of what was said."""
         if self._is_wanted():
             self._waiting.setdefault(key, {})[f"summary {summary.tip}"] = summary
+            self._lull.hold(_size_of(summary))
             self._begin(key)
 
     async def postings(self, key: SessionKey, terms: Sequence[str], history: Sequence[Message], tips: Sequence[Tip], now: float) -> Postings:
@@ -107,22 +109,16 @@ class IndexDesk:
     async def erase(self, keys: Collection[SessionKey]) -> None:
         """Index nothing more of these sessions; what is just being written is waited for."""
         for key in keys:
-            self._waiting.pop(key, None)
+            self._let_go(key)
             self._complete.pop(key, None)
-        if work := [self._work[key] for key in keys if key in self._work]:
-            self._lull.hurry()
-            await asyncio.wait(work)
+        async with self._writing:
+            return
 
     async def forget(self, key: SessionKey, tips: Collection[Tip]) -> None:
         """Let go of what waits of these messages; what is just being written is waited for, and the store takes out what it has."""
-        waiting = self._waiting.get(key, {})
-        for tip in tips:
-            waiting.pop(tip, None)
-            waiting.pop(f"summary {tip}", None)
-        if work := self._work.get(key):
-            await asyncio.sleep(0)  # what has only just begun waits for a lull by then
-            self._lull.hurry()
-            await asyncio.wait([work])
+        self._let_go(key, [name for tip in tips for name in (tip, f"summary {tip}")])
+        async with self._writing:
+            return
 
     async def _complete_from(self, key: SessionKey, history: Sequence[Message], tips: Sequence[Tip], now: float) -> None:
         held = await self._store.chunks.indexed(key) | self._waiting.get(key, {}).keys()
@@ -133,25 +129,35 @@ class IndexDesk:
         if key not in self._work:
             self._work[key] = self._tasks.start(self._write(key), "index")
 
+    def _let_go(self, key: SessionKey, names: Iterable[Tip] | None = None) -> int:
+        """What waits of a session waits no more (None: all of it); its bytes."""
+        waiting = self._waiting.get(key, {})
+        gone = [waiting.pop(name) for name in (tuple(waiting) if names is None else names) if name in waiting]
+        if not waiting:
+            self._waiting.pop(key, None)
+        size = sum(map(_size_of, gone))
+        self._lull.hold(-size)
+        return size
+
+    async def _write_piece(self, key: SessionKey) -> None:
+        waiting = self._waiting.get(key, {})
+        batch = _batch(waiting)
+        made = await asyncio.to_thread(_indexed, await self._standing(key, batch))
+        await self._store.chunks.add(key, made)
+        self._written(key)
+        self._let_go(key, [name for name, one in batch.items() if waiting.get(name) is one])
+
     async def _write(self, key: SessionKey) -> None:
         """Hand all that waits for a session to the store; where it does not answer, that is indexed when the session is next searched."""
         try:
-            if key in self._waiting:
-                await self._lull.come()
-            while waiting := self._waiting.get(key):
-                batch = _batch(waiting)
-                async with self._thread:
-                    made = await asyncio.to_thread(_indexed, await self._standing(key, batch))
-                await self._store.chunks.add(key, made)
-                self._written(key)
-                for name, one in batch.items():
-                    if waiting.get(name) is one:
-                        del waiting[name]
+            while key in self._waiting:
+                async with self._lull.piece(), self._writing:
+                    await self._write_piece(key)
         except StoreUnavailable as error:
             self._metrics.store_errors.inc()
             log.warning("session %s could not be indexed: %s", key.id, error.message)
         finally:
-            if self._waiting.pop(key, None):
+            if self._let_go(key):
                 self._complete.pop(key, None)
             del self._work[key]
 
@@ -172,11 +178,15 @@ def _batch(waiting: Mapping[Tip, Said | Summary]) -> dict[Tip, Said | Summary]:
     batch: dict[Tip, Said | Summary] = {}
     size = 0
     for name, one in waiting.items():
-        size += len(one.raw) if isinstance(one, Said) else len(one.text)
+        size += _size_of(one)
         if batch and size > AT_ONCE_BYTES:
             break
         batch[name] = one
     return batch
+
+
+def _size_of(one: Said | Summary) -> int:
+    return len(one.raw) if isinstance(one, Said) else len(one.text)
 
 
 def _indexed(batch: Mapping[Tip, Said | Summary]) -> list[Indexed]:

@@ -15,7 +15,7 @@ from ctxproxy.core.messages import Message
 from ctxproxy.core.plan import background_tip
 from ctxproxy.core.records import NOTHING_SPENT, Session, SessionKey, Spent
 from ctxproxy.core.reply import Reply
-from ctxproxy.core.rewrites import has_media
+from ctxproxy.core.rewrites import any_media
 from ctxproxy.core.sessions import Joined, Reconciled, manner_seen, moves_tip, rebased
 from ctxproxy.core.settle import Ending, settle
 from ctxproxy.core.spending import spent_on
@@ -56,8 +56,9 @@ class Keeping:
         if self._prepared.caller.key is None:
             self._spent(self._reply())
             return
-        writing = self._state.tasks.start(self._write(whole), "settle")
-        await asyncio.wait([writing], timeout=SETTLE_WITHIN_S)
+        writing = self._state.tasks.begin(self._write(whole), "settle")
+        if writing is not None:
+            await asyncio.wait([writing], timeout=SETTLE_WITHIN_S)
 
     async def drain(self, stream: Stream) -> None:
         """Read an answer to its end although the client is gone, then keep it."""
@@ -133,7 +134,7 @@ class Keeping:
         if recall is not None and recall.calls:
             return  # what was sent is not what the plan has counted
         refused_before = self._got.attempts > 1  # what the refusal stated is surer than what an answer right after it shows
-        if reply is not None and reply.usage is not None and not refused_before and not any(has_media(m) for m in plan.messages):
+        if reply is not None and reply.usage is not None and not refused_before and not any_media(plan.messages):
             counted = round(plan.tokens_sent / self._prepared.factor)
             await self._state.windows.succeeded(origin, model, counted=counted, usage=reply.usage, rules=self._settings.models)
 
@@ -208,7 +209,7 @@ class Keeping:
         own = joined.joined is Joined.THIN or moves_tip(session, joined, self._prepared.frame)
         rows = [row for effect in effects if isinstance(effect, AppendMessages) for row in effect.messages]
         if rows:
-            turn = sum(1 for message in joined.history[: joined.fresh_from] if message.role == "user")
+            turn = [message.fields.get("role") for message in joined.history[: joined.fresh_from]].count("user")
             turns = accumulate((row.role == "user" for row in rows), initial=turn)
             said = {row.tip: Said(row.raw, at, row.created) for row, at in zip(rows, islice(turns, 1, None), strict=True)}
             self._state.index.note(key, said)

@@ -1,29 +1,33 @@
-"""What is done behind the answers waits for a moment without requests: many turns are then read and written in one go, and no answer competes."""
+"""What is done behind the answers waits for a moment without requests: many turns are then read and written in one go, and no answer competes.
+
+It is done piece by piece, one at a time in the whole program, so that a request that comes meanwhile meets one piece at most.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 
 QUIET_S = 0.02
 """Without a request on its way for so long, there is a lull."""
-LONGEST_S = 10.0
-"""Where there is no lull for so long, the work is done beside the requests."""
+PATIENT_LOOKS, HURRIED_LOOKS = 500, 10
+"""Where there is no lull for so long (10 s of a program that runs), pieces of the work are done beside the requests, five a second."""
 MOST_BYTES = 32 * 1024 * 1024
-"""Where messages of so many bytes wait, likewise: all that waits is held in memory."""
+"""Where messages of so many bytes wait, pieces are done without waiting: all that waits is held in memory."""
 
 
 class Lull:
-    """Kept by whoever serves requests; `come` returns at the next lull, at once where nothing is to be waited for any more (`open`)."""
+    """Told of each request by whoever serves it; whoever works behind the answers asks for each `piece`, some ten milliseconds of a thread."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._serving = 0
         self._quiet_since = clock()
-        self._waiting: asyncio.Event | None = None
-        self._since = 0.0
+        self._turn = asyncio.Lock()
+        self._go = asyncio.Event()
+        self._looks_left = PATIENT_LOOKS
         self._held_bytes = 0
         self._is_open = False
 
@@ -38,39 +42,37 @@ class Lull:
             if not self._serving:
                 self._quiet_since = self._clock()
 
-    async def come(self) -> None:
-        """Wait for the next lull."""
-        if self._is_open:
-            return
-        if self._waiting is None:
-            self._waiting, self._since = asyncio.Event(), self._clock()
-            asyncio.get_running_loop().call_later(QUIET_S, self._look)
-        await self._waiting.wait()
+    @asynccontextmanager
+    async def piece(self) -> AsyncIterator[None]:
+        """A piece of work, begun in its turn and in a lull."""
+        async with self._turn:
+            await self._come()
+            yield
 
     def hold(self, size_bytes: int) -> None:
-        """So much is held in memory until the next lull."""
+        """So much more is held in memory by what waits; less than 0: it is done."""
         self._held_bytes += size_bytes
-        if self._held_bytes > MOST_BYTES:
-            self.hurry()
 
     def hurry(self) -> None:
-        """Have all that wait go on."""
-        self._held_bytes = 0
-        waiting, self._waiting = self._waiting, None
-        if waiting is not None:
-            waiting.set()
+        """Have the next piece begun now."""
+        self._go.set()
 
     def open(self) -> None:
         """Have nobody wait any more: the program ends."""
         self._is_open = True
-        self.hurry()
+        self._go.set()
 
-    def _look(self) -> None:
-        if self._waiting is None:
-            return
-        now = self._clock()
-        is_quiet = not self._serving and now - self._quiet_since >= QUIET_S
-        if is_quiet or now - self._since >= LONGEST_S:
-            self.hurry()
-        else:
-            asyncio.get_running_loop().call_later(QUIET_S, self._look)
+    async def _come(self) -> None:
+        self._go.clear()
+        while not (self._is_open or self._is_now() or self._looks_left <= 0 or self._held_bytes > MOST_BYTES):
+            self._looks_left -= 1
+            try:
+                async with asyncio.timeout(QUIET_S):
+                    await self._go.wait()
+                return
+            except TimeoutError:
+                continue
+        self._looks_left = PATIENT_LOOKS if self._is_now() else HURRIED_LOOKS
+
+    def _is_now(self) -> bool:
+        return not self._serving and self._clock() - self._quiet_since >= QUIET_S

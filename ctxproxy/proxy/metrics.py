@@ -63,13 +63,16 @@ class Metrics:
             "ctxproxy_planning_seconds", "Time from the whole body to the upstream call", buckets=SECONDS, registry=self.registry
         )
 
+        self.answered = self.requests.labels("answered")
+        self._costs = [self.cost.labels(of) for of in ("all", "sent", "summaries")]  # looked up once: a label costs more than what is added
+        self._cached = [self.tokens_cached.labels(source) for source in ("expected", "reported")]
+
     def count_spent(self, spent: Spent) -> None:
         """Add what requests and summaries cost."""
-        self.cost.labels("all").inc(spent.cost_all)
-        self.cost.labels("sent").inc(spent.cost_sent)
-        self.cost.labels("summaries").inc(spent.cost_summaries)
-        self.tokens_cached.labels("expected").inc(spent.cached_expected)
-        self.tokens_cached.labels("reported").inc(spent.reported_cached)
+        for counter, cost in zip(self._costs, (spent.cost_all, spent.cost_sent, spent.cost_summaries), strict=True):
+            counter.inc(cost)
+        for counter, tokens in zip(self._cached, (spent.cached_expected, spent.reported_cached), strict=True):
+            counter.inc(tokens)
         self.tokens_reported.inc(spent.reported_prompt)
 
     def text(self) -> bytes:

@@ -51,6 +51,12 @@ class Relayed(web.StreamResponse):
         self.given = frozenset(name.lower() for name in self.headers)
 
 
+class RelayedWhole(Relayed):
+    """The same where the body follows at once: head and body leave together."""
+
+    _send_headers_immediately = False
+
+
 async def about_to_begin(request: web.Request, answer: web.StreamResponse) -> None:
     """Just before a head leaves: note that it does, and take out what aiohttp adds to a relayed answer."""
     request[BEGUN] = answer

@@ -15,7 +15,7 @@ from ctxproxy.core.carryover import Restore
 from ctxproxy.core.checkpoints import variant_of
 from ctxproxy.core.effects import OpenSession
 from ctxproxy.core.forgetting import cleared
-from ctxproxy.core.messages import ROOT, Message, Tip, chain, leading_system, read
+from ctxproxy.core.messages import Message, Tip, leading_system, read
 from ctxproxy.core.policy import Policy
 from ctxproxy.core.preloads import fits_beside
 from ctxproxy.core.presets import acts_when_short
@@ -87,7 +87,7 @@ class Prepared:
 async def prepare(state: State, settings: Settings, chat: ChatRequest, caller: Caller, when_sure: Callable[[], None]) -> Prepared:
     """Look up everything a plan needs for a request; raises StoreUnavailable.
 
-    `when_sure` is called, before anything is counted, if the request will surely go out as it came.
+    `when_sure` is called, before anything is counted, if counting takes long and the request will surely go out as it came.
     """
     at = leading_system(chat.messages)
     leading, rest = chat.messages[:at], chat.messages[at:]
@@ -112,7 +112,8 @@ async def prepare(state: State, settings: Settings, chat: ChatRequest, caller: C
     prompt_tokens = budget(caller.policy, belief.window, chat.max_output, 0).prompt_tokens
     preload = await preload_for(state, settings, session, Opening(caller, reconciled.history, prompt_tokens, tokenizer.count, bare is not None))
     added = bare is not None or bool(preload) or (settings.retrieval.kind != "off" and user_of(caller, session) != "")
-    if not added and reconciled.joined is not Joined.THIN and _surely_as_it_came(chat, caller.policy, belief, session, decisions):
+    slow = state.counts.takes_long(chat.messages, tokenizer, chat.model)
+    if slow and not added and reconciled.joined is not Joined.THIN and _surely_as_it_came(chat, caller.policy, belief, session, decisions):
         when_sure()
     fixed = await state.counts.fixed(chat.tools, chat.functions, chat.response_format, tokenizer)
     thin = session if reconciled.joined is Joined.THIN else None
@@ -223,7 +224,7 @@ async def tokenizer_for(state: State, settings: Settings, model: str) -> Tokeniz
 async def _reconciled(
     state: State, caller: Caller, session: Session | None, leading: Sequence[Message], rest: Sequence[Message], frame: str
 ) -> Reconciled:
-    tips = chain(ROOT, state.identities.of(rest))
+    tips = state.identities.tips(rest)
     if caller.key is None:
         return join_full(rest, tips, 0)
     same_system = not leading or (session is not None and tuple(m.raw for m in leading) == session.system)

@@ -47,7 +47,7 @@ async def with_retrieval(state: State, settings: Settings, prepared: Prepared, s
     if key is None or settings.retrieval.kind == "off" or not retrieves(situation.policy) or not history or history[-1].role != "user":
         return planned
     user = user_of(prepared.caller, prepared.session)
-    lost = gone(planned.transcript, situation.reconciled.tips, situation.forgotten)
+    lost = gone(planned.transcript, situation.reconciled.tips, situation.forgotten) if planned.changed else frozenset()
     if not lost and not user:
         return planned
     try:

@@ -20,6 +20,7 @@ from ctxproxy.proxy.metrics import Metrics
 from ctxproxy.proxy.note_search import NoteSearch
 from ctxproxy.proxy.notes import Notes
 from ctxproxy.proxy.outcome_log import OutcomeLog
+from ctxproxy.proxy.reading import Bodies
 from ctxproxy.proxy.recall_offer import RecallOffers
 from ctxproxy.proxy.sections import Section
 from ctxproxy.proxy.summary_desk import SummaryDesk
@@ -44,6 +45,7 @@ class State:
     """Whether a model's encoding is known by its name."""
     windows: WindowBook
     summaries: SummaryDesk
+    bodies: Bodies
     counts: Counts
     identities: Identities
     readings: Readings

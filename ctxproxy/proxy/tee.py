@@ -16,7 +16,7 @@ from ctxproxy.core.usage_report import Logical
 from ctxproxy.errors import CtxproxyError, UpstreamTimeout
 from ctxproxy.ports import Response
 from ctxproxy.proxy.attempt import Refused, Stream, Whole, header
-from ctxproxy.proxy.middleware import Relayed
+from ctxproxy.proxy.middleware import Relayed, RelayedWhole
 from ctxproxy.proxy.usage_shown import OF_OTHER_BYTES, raised_body, raised_stream
 
 Settle = Callable[[bool], Awaitable[None]]
@@ -26,7 +26,7 @@ Settle = Callable[[bool], Awaitable[None]]
 def start(response: Response, ours: Sequence[tuple[str, str]], *, stream: bool, changed: bool = False) -> web.StreamResponse:
     """The client's response with the upstream's status and headers and, of ours, those that it has not set itself."""
     theirs = headers.response_headers(response.headers, OF_OTHER_BYTES if changed else (), drop_length=changed or not stream)
-    answer = Relayed(response.status, response.reason, theirs, ours)
+    answer = (Relayed if stream else RelayedWhole)(response.status, response.reason, theirs, ours)
     if stream:
         answer.headers.setdefault("X-Accel-Buffering", "no")  # nginx would hold the events back
     return answer

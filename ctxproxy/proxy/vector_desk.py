@@ -156,7 +156,8 @@ class VectorDesk:
             while key in self._due:
                 self._due.discard(key)
                 while chunks := await self._store.chunks.without_vector(key, embedder.name, READ_PIECES):
-                    await self._lull.come()
+                    async with self._lull.piece():
+                        pass  # begun in a lull, but in nobody's way: the embedder may be far
                     for batch in _batches(chunks):
                         await self._make(key, embedder, batch)
         except EmbedderUnavailable as error:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,6 +21,10 @@ FOLDED_AFTER = 400
 `sqlite_file.CHECKPOINT_PAGES`."""
 
 
+LOOKED_FOR_S = 0.002
+"""The questions of one request look once whether the path still leads to the file; a write always does."""
+
+
 class SqliteDirect:
     """Small questions and small writes, answered before they return; None where that has to be done otherwise."""
 
@@ -27,6 +32,7 @@ class SqliteDirect:
         self._path = path.absolute()
         self._writer: EffectWriter | None = None
         self._opened: FileId | None = None
+        self._looked_until = 0.0
         self._written = 0
 
     @property
@@ -46,7 +52,7 @@ class SqliteDirect:
 
     def rows(self, query: str, values: Values) -> list[Row] | None:
         """All rows of a query that reads."""
-        writer = self._ready()
+        writer = self._writer if time.monotonic() < self._looked_until else self._ready()
         if writer is None:
             return None
         try:
@@ -93,4 +99,5 @@ class SqliteDirect:
         """The connection, unless the path leads to another file by now."""
         if self._writer is not None and file_id(self._path) != self._opened:
             self.close()
+        self._looked_until = time.monotonic() + LOOKED_FOR_S
         return self._writer

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import fields
 from typing import assert_never
 
 from ctxproxy.core.effects import (
@@ -25,7 +25,7 @@ from ctxproxy.core.effects import (
     PutWindow,
 )
 from ctxproxy.core.messages import ROOT
-from ctxproxy.core.records import SessionKey, StoredMessage
+from ctxproxy.core.records import SessionKey, Spent, StoredMessage
 from ctxproxy.store.lineage import descendants
 from ctxproxy.store.queries import named_queries
 from ctxproxy.store.rows import (
@@ -42,6 +42,7 @@ from ctxproxy.store.rows import (
 )
 from ctxproxy.store.sqlite_points import forget_points
 
+SPENT = tuple(one.name for one in fields(Spent))
 COUNTERS = ("requests", "tokens_in", "tokens_sent", "compactions")
 
 
@@ -61,7 +62,8 @@ class EffectWriter:
 
     def carry_out(self, effects: Sequence[Effect]) -> bool:
         """Do all; False if a MoveTip found another tip, Refused if it is a required one: then the caller undoes the list."""
-        outcomes = [self._one(effect) for effect in effects]
+        sessions: dict[SessionKey, int | None] = {}
+        outcomes = [self._one(effect, sessions) for effect in effects]
         return all(outcomes)
 
     def erase(self, key: SessionKey) -> bool:
@@ -95,14 +97,17 @@ class EffectWriter:
         """Note that no trace is left."""
         self._run("erasures_done")
 
-    def _one(self, effect: Effect) -> bool:
+    def _one(self, effect: Effect, sessions: dict[SessionKey, int | None]) -> bool:
+        """`sessions` are those whose row was looked up for this list."""
         if isinstance(effect, OpenSession):
-            self._run("open_session", **opening_values(effect))
+            sessions[effect.key] = int(self._run("open_session", **opening_values(effect)).fetchone()[0])
             return True
         if isinstance(effect, PutWindow):
             self._run("put_window", **window_values(effect.belief))
             return True
-        session = self.session_id(effect.key)
+        if effect.key not in sessions:
+            sessions[effect.key] = self.session_id(effect.key)
+        session = sessions[effect.key]
         if session is None:
             return not isinstance(effect, MoveTip) or _not_moved(effect)
         return self._change(session, effect)
@@ -118,7 +123,8 @@ class EffectWriter:
                 self._append(session, messages)
             case CountUse():
                 counts = {name: getattr(effect, name) for name in COUNTERS}
-                self._run("count_use", session=session, **counts, **asdict(effect.spent))
+                spent = {name: getattr(effect.spent, name) for name in SPENT}
+                self._run("count_use", session=session, **counts, **spent)
             case PutCheckpoint(checkpoint=checkpoint):
                 self._run("put_checkpoint", session=session, **checkpoint_values(checkpoint))
             case PutSummary(summary=summary):
@@ -137,21 +143,27 @@ class EffectWriter:
     def _append(self, session: int, messages: Sequence[StoredMessage]) -> None:
         """Only below a stored parent, so that what is stored stays closed towards the root, which `known` relies on."""
         stored = {ROOT}
-        for message in messages:
+        new: list[StoredMessage] = []
+        for at, message in enumerate(messages):
             if old := self._message(session, message.tip):
                 self._replace(session, old, message)
             elif message.parent in stored or self._message(session, message.parent):
-                self._insert(session, message)
+                has_child = at + 1 < len(messages) and messages[at + 1].parent == message.tip
+                self._insert(session, message, leaf=not has_child)
+                if message.parent != (new[-1].tip if new else ROOT):
+                    self._run("no_leaf", session=session, tip=message.parent)
+                new.append(message)
             else:
                 continue
             stored = {ROOT, message.tip}
+        if new:
+            turns = sum(1 for message in new if message.role == "user")
+            self._run("count_messages", session=session, messages=len(new), turns=turns)
 
-    def _insert(self, session: int, message: StoredMessage) -> None:
+    def _insert(self, session: int, message: StoredMessage, *, leaf: bool) -> None:
         values = message_values(message)
         self._put_body(message, values)
-        self._run("insert_message", session=session, **values)
-        self._run("no_leaf", session=session, tip=message.parent)
-        self._run("count_message", session=session, turns=int(message.role == "user"))
+        self._run("insert_message", session=session, leaf=leaf, **values)
 
     def _replace(self, session: int, old: Row, message: StoredMessage) -> None:
         at, body, partial = old

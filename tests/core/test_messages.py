@@ -18,6 +18,7 @@ from ctxproxy.core.messages import (
     next_tip,
     read,
     text_of,
+    tips_of,
     tool_calls,
 )
 
@@ -173,3 +174,28 @@ def test_a_digest_names_exact_bytes():
 
 def test_equal_bytes_are_equal_messages():
     assert read(b"{}") == Message(b"{}", {}) and len({read(b"{}"), Message(b"{}", {})}) == 1
+
+
+def test_the_tips_of_messages_are_the_chain_of_their_identities_and_each_is_identified_once() -> None:
+    asked: list[Message] = []
+
+    def identify(message: Message) -> bytes:
+        asked.append(message)
+        return identity(message)
+
+    messages = [make({"role": "user", "content": str(n)}) for n in range(3)]
+    for parent in (ROOT, ROOT, "ab" * 16):
+        assert tips_of(parent, messages, identify) == chain(parent, [identity(message) for message in messages])
+    assert asked == messages
+
+
+def test_a_message_is_counted_once_for_each_way_in_a_row() -> None:
+    message, asked = make({"role": "user"}), []
+
+    def count(one: Message) -> int:
+        asked.append(one)
+        return len(asked)
+
+    assert not message.is_counted("a")
+    assert [message.counted(way, count) for way in ("a", "a", "b", "b", "a")] == [1, 1, 2, 2, 3]
+    assert (message.is_counted("a"), message.is_counted("b")) == (True, False)

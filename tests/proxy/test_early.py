@@ -10,6 +10,7 @@ import pytest
 
 from ctxproxy.core.messages import Message
 from ctxproxy.ports import Tokenizer
+from ctxproxy.proxy import counting
 from ctxproxy.proxy.counting import Counts
 from tests.proxy.conftest import StartProxy
 from tests.proxy.running import PATIENCE_S
@@ -18,7 +19,8 @@ from tests.scripted_upstream import Answer, ScriptedUpstream, Stall
 
 @pytest.fixture
 def gate(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
-    """Counting waits until this is set."""
+    """Counting waits until this is set, and any is long enough for a thread."""
+    monkeypatch.setattr(counting, "THREAD_ABOVE_BYTES", 0)
     opened, prime = asyncio.Event(), Counts.prime
 
     async def wait(self: Counts, messages: Sequence[Message], tokenizer: Tokenizer, model: str) -> None:
@@ -85,3 +87,19 @@ async def test_the_error_of_an_early_call_is_told_like_any_other(proxy: StartPro
     gate.set()
     said = await running.chat("hi", session="s")
     assert (said.status, said.json["error"]["code"]) == (502, "upstream_unreachable")
+
+
+async def test_what_is_counted_at_once_or_was_counted_before_waits_for_its_count(
+    proxy: StartProxy, upstream: ScriptedUpstream, gate: asyncio.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(counting, "THREAD_ABOVE_BYTES", 10_000)
+    long = [{"role": "user", "content": "word " * 5000}]
+    running = await proxy(upstream)
+    gate.set()
+    await running.chat(long, session="s")
+    gate.clear()
+    asking = [asyncio.create_task(running.chat(messages, session="s")) for messages in ("hi", [*long, {"role": "assistant", "content": "ok"}, *long])]
+    await asyncio.sleep(0.05)
+    assert len(upstream.calls) == 1
+    gate.set()
+    assert [(await one).status for one in asking] == [200, 200]

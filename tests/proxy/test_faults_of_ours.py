@@ -111,6 +111,7 @@ async def test_a_store_that_is_down_is_told_to_whoever_asks(proxy: StartProxy, u
 
 BROKEN = [
     "ctxproxy.core.wire.parse",
+    "ctxproxy.proxy.reading.front_of",
     "ctxproxy.proxy.exchange.identify",
     "ctxproxy.proxy.identify.derived_name",
     "ctxproxy.proxy.identify.tenant_of",

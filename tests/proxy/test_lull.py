@@ -30,6 +30,12 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return asked
 
 
+async def piece(quiet: Lull) -> None:
+    """A piece of work that is done as soon as it is begun."""
+    async with quiet.piece():
+        return
+
+
 async def is_waiting(work: asyncio.Task[None]) -> bool:
     """Whether it still waits after some looks at the clock."""
     done, _ = await asyncio.wait([work], timeout=0.02)
@@ -40,41 +46,68 @@ async def test_while_a_request_is_on_its_way_nobody_begins(clock: Clock) -> None
     quiet = Lull(clock)
     with quiet.request():
         clock.now_s += 1
-        work = asyncio.create_task(quiet.come())
+        work = asyncio.create_task(piece(quiet))
         assert await is_waiting(work)
     assert await is_waiting(work)  # it has only just ended
     clock.now_s += 1
     await work
 
 
-async def test_what_has_waited_for_the_longest_time_begins_beside_the_requests(clock: Clock) -> None:
+async def test_what_has_waited_for_long_begins_beside_the_requests(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lull, "PATIENT_LOOKS", 100)
     quiet = Lull(clock)
     with quiet.request():
-        work = asyncio.create_task(quiet.come())
+        work = asyncio.create_task(piece(quiet))
         assert await is_waiting(work)
-        clock.now_s += lull.LONGEST_S
         await work
 
 
 async def test_what_waits_holds_only_so_much_in_memory(clock: Clock) -> None:
     quiet = Lull(clock)
     with quiet.request():
-        work = asyncio.create_task(quiet.come())
+        work = asyncio.create_task(piece(quiet))
         assert await is_waiting(work)
-        quiet.hold(lull.MOST_BYTES)
+        quiet.hold(lull.MOST_BYTES + 1)
+        quiet.hold(-1)
         assert await is_waiting(work)
         quiet.hold(1)
         await work
 
 
+async def test_in_a_lull_the_next_piece_is_begun_at_once(clock: Clock) -> None:
+    quiet = Lull(clock)
+    clock.now_s += 1
+    work = asyncio.create_task(piece(quiet))
+    await asyncio.sleep(0)
+    assert work.done()
+
+
+async def test_pieces_are_done_one_at_a_time_and_the_next_waits_for_a_lull_of_its_own(clock: Clock) -> None:
+    quiet, going = Lull(clock), asyncio.Event()
+
+    async def long() -> None:
+        async with quiet.piece():
+            await going.wait()
+
+    clock.now_s += 1
+    first, second = asyncio.create_task(long()), asyncio.create_task(piece(quiet))
+    assert await is_waiting(second)
+    with quiet.request():
+        going.set()
+        await first
+        assert await is_waiting(second)
+        quiet.hurry()
+        await second
+
+
 async def test_at_the_end_nobody_waits_any_more(clock: Clock) -> None:
     quiet = Lull(clock)
     with quiet.request():
-        work = asyncio.create_task(quiet.come())
+        work = asyncio.create_task(piece(quiet))
         assert await is_waiting(work)
         quiet.open()
         await work
-        await quiet.come()
+        await piece(quiet)
 
 
 async def test_the_turns_of_a_busy_time_are_read_in_one_go(proxy: StartProxy, upstream: ScriptedUpstream) -> None:

@@ -17,7 +17,8 @@ ON CONFLICT (name, tenant) DO UPDATE SET
     user = CASE :user WHEN x'' THEN user ELSE :user END,
     model = coalesce(:model, model),
     profile = CASE WHEN :model IS NULL THEN profile ELSE :profile END,
-    fixed_tokens = CASE WHEN :model IS NULL THEN fixed_tokens ELSE :fixed_tokens END;
+    fixed_tokens = CASE WHEN :model IS NULL THEN fixed_tokens ELSE :fixed_tokens END
+RETURNING id;
 
 -- name: choose
 UPDATE sessions SET
@@ -36,8 +37,8 @@ UPDATE sessions SET
     reported_prompt = reported_prompt + :reported_prompt, reported_cached = reported_cached + :reported_cached
 WHERE id = :session;
 
--- name: count_message
-UPDATE sessions SET messages = messages + 1, turns = turns + :turns WHERE id = :session;
+-- name: count_messages
+UPDATE sessions SET messages = messages + :messages, turns = turns + :turns WHERE id = :session;
 
 -- name: message
 SELECT id, body, partial FROM messages WHERE tip = :tip AND session = :session;
@@ -46,8 +47,8 @@ SELECT id, body, partial FROM messages WHERE tip = :tip AND session = :session;
 INSERT INTO bodies (digest, raw) VALUES (:digest, :raw) ON CONFLICT (digest) DO NOTHING;
 
 -- name: insert_message
-INSERT INTO messages (session, tip, parent, body, role, tokens, created, partial)
-VALUES (:session, :tip, :parent, (SELECT id FROM bodies WHERE digest = :digest), :role, :tokens, :created, :partial);
+INSERT INTO messages (session, tip, parent, body, role, tokens, created, partial, leaf)
+VALUES (:session, :tip, :parent, (SELECT id FROM bodies WHERE digest = :digest), :role, :tokens, :created, :partial, :leaf);
 
 -- name: no_leaf
 UPDATE messages SET leaf = 0 WHERE tip = :tip AND session = :session AND leaf = 1;
