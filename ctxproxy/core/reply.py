@@ -96,11 +96,13 @@ class ReplyAssembler:
         except ValueError:
             self._damaged = self._damaged or text.startswith(b"{")
             chunk = None
-        if name == "error" or _is_error(chunk):
+        is_plain = not name and _is_plain(chunk)
+        if not is_plain and (name == "error" or _is_error(chunk)):
             self._error = self._error or text
         if not isinstance(chunk, dict):
             return
-        self._usage = _usage_of(chunk) or self._usage
+        if not is_plain:
+            self._usage = _usage_of(chunk) or self._usage
         self._model = self._model or _text_or_empty(chunk.get("model"))
         for position, choice in enumerate(_dicts(chunk.get("choices"))):
             index = choice.get("index")
@@ -127,6 +129,11 @@ class _OpenChoice:
             self._take(delta)
 
     def _take(self, delta: dict[str, Any]) -> None:
+        text = delta.get("content")
+        if len(delta) == 1 and isinstance(text, str):
+            self.has_output = self.has_output or bool(text)
+            add(self._fields, delta)
+            return
         self.has_output = self.has_output or any(value for key, value in delta.items() if key != "role")
         for call in _dicts(delta.get("tool_calls")):
             self._calls.feed(call)
@@ -175,6 +182,16 @@ def _plain_choices(body: bytes) -> tuple[Choice, ...]:
 
 def _no_failure(error: bytes | None, choices: tuple[Choice, ...]) -> bool:
     return error is None and all(choice.finish_reason != "error" for choice in choices)
+
+
+def _is_plain(chunk: Any) -> bool:
+    """Whether a chunk is what nearly all are: one choice, and neither an error nor usage anywhere. Looked at first, for it is asked of each."""
+    choices = chunk.get("choices") if isinstance(chunk, dict) else None
+    if not isinstance(choices, list) or len(choices) != 1 or not isinstance(choice := choices[0], dict):
+        return False
+    if chunk.get("error") or chunk.get("usage") or chunk.get("x_groq") or choice.get("error") or choice.get("usage"):
+        return False
+    return bool(chunk.get("object") != "error" and chunk.get("type") != "error")
 
 
 def _is_error(chunk: Any) -> bool:

@@ -65,7 +65,7 @@ class Keeping:
         whole = False
         try:
             async for chunk in stream.pump.rest():
-                stream.feed(chunk)
+                stream.watch(chunk)
             whole = True
         except CtxproxyError as error:
             log.info("an answer that nobody waits for broke off: %s", error.code)
@@ -107,8 +107,9 @@ class Keeping:
 
     def _reply(self) -> Reply | None:
         match self._got.result:
-            case Stream(assembler=assembler):
-                return assembler.result()
+            case Stream() as stream:
+                stream.catch_up()
+                return stream.assembler.result()
             case Whole(reply=reply):
                 return reply
             case Refused():

@@ -65,7 +65,7 @@ async def relay_stream(
             await answer.write(shown.feed(chunk) if shown else chunk)
         stream.held.clear()
         async for chunk in stream.pump.rest():
-            stream.feed(chunk)
+            stream.watch(chunk)
             if stream.assembler.done and not settled:
                 settled = True
                 await settle(True)

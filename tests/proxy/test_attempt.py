@@ -1,0 +1,82 @@
+"""A stream on its way to the client is read along in few goes, and yet its end is seen with the chunk that brings it."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+import pytest
+
+from ctxproxy.core.codings import decoder
+from ctxproxy.ports import Headers
+from ctxproxy.proxy import attempt
+from ctxproxy.proxy.attempt import Pump, Stream
+from ctxproxy.proxy.tasks import Tasks
+
+
+@dataclass
+class Canned:
+    """A response of which only the headers are looked at."""
+
+    headers: Headers = ()
+    status: int = 200
+    reason: str = "OK"
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        yield b""
+
+    async def close(self) -> None:
+        return
+
+
+def event(text: str) -> bytes:
+    return b"data: " + json.dumps({"choices": [{"index": 0, "delta": {"content": text}}]}).encode() + b"\n\n"
+
+
+END = b"data: [DONE]\n\n"
+WORDS = [f"word {n} " for n in range(40)]
+
+
+def stream(coding: str = "") -> Stream:
+    response = Canned((("Content-Encoding", coding),) if coding else ())
+    return Stream(response, Pump(response, Tasks()), decoder(coding))
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 100, 10_000])
+def test_the_end_is_seen_with_the_chunk_that_brings_it_however_the_stream_is_cut(size: int) -> None:
+    body, watched = b"".join(map(event, WORDS)) + END, stream()
+    end = body.index(END) + len(b"data: [DONE]\n")
+    for at in range(0, len(body), size):
+        watched.watch(body[at : at + size])
+        assert watched.assembler.done or at + size <= end
+    watched.catch_up()
+    assert watched.assembler.result().choices[0].message.content == "".join(WORDS)
+
+
+def test_what_looks_like_an_end_in_a_text_is_none() -> None:
+    watched = stream()
+    watched.watch(event("[DONE] is what ends it"))
+    assert not watched.assembler.done
+    watched.watch(END)
+    assert watched.assembler.done
+
+
+def test_only_so_much_is_kept_unread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attempt, "UNREAD_BYTES", 3 * len(event("x")))
+    watched = stream()
+    for _ in range(3):
+        watched.watch(event("x"))
+    assert not watched.assembler.has_output
+    watched.watch(event("x"))
+    assert watched.assembler.result().choices[0].message.content == "xxxx"
+
+
+def test_a_stream_with_a_content_coding_is_read_as_it_comes() -> None:
+    body, watched = gzip.compress(event("hi") + END), stream("gzip")
+    watched.watch(body[:10])
+    watched.watch(body[10:])
+    assert watched.assembler.done
+    watched.catch_up()
+    assert watched.assembler.result().choices[0].message.content == "hi"
