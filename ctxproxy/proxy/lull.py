@@ -12,8 +12,8 @@ from contextlib import asynccontextmanager, contextmanager
 
 QUIET_S = 0.02
 """Without a request on its way for so long, there is a lull."""
-PATIENT_LOOKS, HURRIED_LOOKS = 500, 10
-"""Where there is no lull for so long (10 s of a program that runs), pieces of the work are done beside the requests, five a second."""
+PATIENT_LOOKS, HURRIED_LOOKS = 500, 50
+"""Where there is no lull for so long (10 s of a program that runs), a piece of the work is done each second beside the requests."""
 MOST_BYTES = 32 * 1024 * 1024
 """Where messages of so many bytes wait, pieces are done without waiting: all that waits is held in memory."""
 
