@@ -100,11 +100,10 @@ class Message:
         return self._tokens is not None and self._tokens[0] == way
 
     def tip_behind(self, parent: Tip, identify: Callable[[Message], bytes]) -> Tip:
-        """The tip of a history that goes on from `parent` with it."""
-        link = self._link
-        if link is None or link[0] != parent:
-            object.__setattr__(self, "_link", link := (parent, next_tip(parent, self.identified(identify))))
-        return link[1]
+        """The tip of a history that goes on from `parent` with it, remembered as such (`tips_of`)."""
+        tip = next_tip(parent, self.identified(identify))
+        object.__setattr__(self, "_link", (parent, tip))
+        return tip
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:

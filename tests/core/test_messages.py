@@ -199,3 +199,8 @@ def test_a_message_is_counted_once_for_each_way_in_a_row() -> None:
     assert not message.is_counted("a")
     assert [message.counted(way, count) for way in ("a", "a", "b", "b", "a")] == [1, 1, 2, 2, 3]
     assert (message.is_counted("a"), message.is_counted("b")) == (True, False)
+
+
+def test_the_digest_of_a_message_is_that_of_its_bytes() -> None:
+    message = read(b'{"role": "user"}')
+    assert message.digest == message.digest == digest(b'{"role": "user"}')

@@ -345,3 +345,12 @@ def test_the_recorded_oddities_of_the_field_are_read(case, expected):
         assert list(tool_calls(result.choices[0].message)) == expected["calls"]
     else:
         assert result.choices[0].message.content == expected["content"]
+
+
+def test_what_has_come_of_a_stream_can_be_asked_at_any_time() -> None:
+    assembler = ReplyAssembler()
+    assert (assembler.has_output, assembler.done) == (False, False)
+    assembler.feed(b'{"choices":[{"index":0,"delta":{"content":"a"}}]}')
+    assert (assembler.has_output, assembler.done) == (True, False)
+    assembler.feed(b"[DONE]")
+    assert (assembler.has_output, assembler.done) == (True, True)

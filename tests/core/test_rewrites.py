@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ctxproxy.core import rewrites
-from ctxproxy.core.messages import Message, text_of, tool_calls, with_fields
+from ctxproxy.core.messages import Message, make, text_of, tool_calls, with_fields
+from ctxproxy.core.rewrites import any_media
 from ctxproxy.core.transcript import Entry
 from tests.core.histories import FILLER, PNG, arguments, assistant, call, count, result, tool_call, user
 
@@ -167,3 +168,10 @@ def test_a_call_that_would_not_get_shorter_stays() -> None:
     message = assistant(None, tool_calls=[tool_call("c", "f", "x" * 30)])
     assert rewrites.with_short_arguments(message, 10, "en") is message
     assert text_of(with_fields(message, content="a")) == "a"
+
+
+def test_media_are_found_in_any_message_of_many() -> None:
+    text, parts = make({"role": "user", "content": "an image_url"}), make({"role": "user", "content": [{"type": "text", "text": "a"}]})
+    image = make({"role": "user", "content": [{"type": "image_url", "image_url": {"url": "http://127.0.0.1/x.png"}}]})
+    assert any_media([text, parts, image])
+    assert not any_media([text, parts])
