@@ -187,10 +187,10 @@ def _calls(message: Message, labels: dict[str, str], unit_chars: int) -> Iterato
 
 
 def _words(text: str) -> tuple[str, ...]:
-    """The words of a text, each once, with what sticks to them, paths and ids whole; of Chinese the single characters."""
-    if text.isascii():
-        return tuple(dict.fromkeys(text.translate(BLANKS).replace(". ", " ").replace(": ", " ").rstrip(".:").split()))
-    return tuple(dict.fromkeys((*WORD.findall(text), *HAN.findall(text))))
+    """The words of a text but the commonest, each once, with what sticks to them, paths and ids whole; of Chinese the single characters."""
+    plain = text.translate(BLANKS).replace(". ", " ").replace(": ", " ").rstrip(".:").split() if text.isascii() else ()
+    found = plain or (*WORD.findall(text), *HAN.findall(text))
+    return tuple(word for word in dict.fromkeys(found) if word.lower() not in STOPWORDS)
 
 
 def _ranked(pieces: Sequence[Piece]) -> Iterator[int]:
