@@ -55,7 +55,7 @@ class OwnSummarizer:
                 continue
             text, reason = await asyncio.to_thread(_judged, draft, need, count_text)
             if not reason:
-                return Summary(need.tip, text, "llm", own.name, len(need.messages), count_text(text), need.start, need.end, self._clock())
+                return Summary(need.tip, text, "llm", own.name, len(need.messages), count_text(text), need.start, need.end, max(self._clock(), need.end))
             log.warning("the summarizer %s gave no summary of %d messages: %s", own.name, len(need.messages), reason)
         return None
 

@@ -86,7 +86,7 @@ class Summarizer:
             return None
         whole = await asyncio.to_thread(completed, text, need, count_text)
         tokens = count_text(whole)
-        return Summary(need.tip, whole, "llm", writer.model, len(need.messages), tokens, need.start, need.end, self._clock())
+        return Summary(need.tip, whole, "llm", writer.model, len(need.messages), tokens, need.start, need.end, max(self._clock(), need.end))
 
 
 async def one_answer(prompt: Prompt, writer: Writer, timeout_s: float, count_text: CountText, spend: Callable[[float], None]) -> Draft | None:
