@@ -55,7 +55,8 @@ class OwnSummarizer:
                 continue
             text, reason = await asyncio.to_thread(_judged, draft, need, count_text)
             if not reason:
-                return Summary(need.tip, text, "llm", own.name, len(need.messages), count_text(text), need.start, need.end, max(self._clock(), need.end))
+                created = max(self._clock(), need.end)
+                return Summary(need.tip, text, "llm", own.name, len(need.messages), count_text(text), need.start, need.end, created)
             log.warning("the summarizer %s gave no summary of %d messages: %s", own.name, len(need.messages), reason)
         return None
 
