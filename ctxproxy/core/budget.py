@@ -34,6 +34,8 @@ class Budget:
     """What no stage may touch: system messages, tools, response format, the primer of the reply."""
     limit: int
     """What the history may have: the effective budget. 0: the fixed part alone is too large, nothing fits."""
+    with_recalled: int
+    """What it may have with passages of the past in it: they never take the place of output that is asked for, unless that is most of the window."""
     trigger: int
     """A history of more is compacted."""
     summarize: int
@@ -52,12 +54,14 @@ def budget(policy: Policy, window_tokens: int, max_output: int | None, fixed_tok
     limit = max(0, prompt - fixed_tokens)
     target = share(limit, min(policy.target, policy.compact_at))
     beside = limit - (max_output or 0)
+    whole = window_tokens - (max_output or 0) - fixed_tokens
     return Budget(
         window=window_tokens,
         reserve=reserve,
         prompt_tokens=prompt,
         fixed=fixed_tokens,
         limit=limit,
+        with_recalled=min(limit, whole) if whole >= limit * LEAST_BESIDE else limit,
         trigger=share(limit, policy.compact_at),
         summarize=share(limit, policy.summarize_at),
         target=min(target, beside) if beside >= limit * LEAST_BESIDE else target,
@@ -99,6 +103,7 @@ def tightened(old: Budget, prompt_tokens: int) -> Budget:
         old,
         prompt_tokens=prompt,
         limit=limit,
+        with_recalled=share(old.with_recalled, part),
         trigger=share(old.trigger, part),
         summarize=share(old.summarize, part),
         target=share(old.target, part),

@@ -60,7 +60,7 @@ def with_recalled(s: Situation, planned: Plan, passages: Sequence[Passage], lang
     added = tuple(Entry(m, s.count(m), origin="inserted", stage=STAGE, reason=reason) for m in pair)
     wider = planned.transcript.with_entries((*entries[:at], *added, *entries[at:]))
     done = in_turn(planned.transcript, wider, STAGE, s.count, language)
-    if done.tokens > s.budget.limit:
+    if done.tokens > s.budget.with_recalled:
         return planned
     action = (STAGE, len(passages))
     return replace(

@@ -120,7 +120,7 @@ def choose(
     ranking = _ranking(query, postings, nearness, at, lost)
     shown = "\n".join(text_of(entry.message) for entry in transcript.entries if entry.origin != "original")
     chunks = {spot: chunk for spot in ranking.order if (chunk := _chunk(s, spot)) and chunk.text not in shown}
-    room = min(bounds.max_tokens, s.budget.limit - transcript.tokens - FRAME_TOKENS)
+    room = min(bounds.max_tokens, s.budget.with_recalled - transcript.tokens - FRAME_TOKENS)
     best = max((ranking.fits.get(spot, 0.0) for spot in chunks), default=0.0)
     if not chunks or best < bounds.min_score:
         return []

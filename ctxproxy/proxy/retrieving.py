@@ -82,7 +82,7 @@ class _Search:
         near = await self.near(access, alone=kind == "dense") if kind == "dense" or (kind == "hybrid" and self.query.asks) else NOT_COMPARED
         others, own = apart(await self.in_files(), self.key.name)
         shown = self.shown() if others or own else ""
-        room = min(self.bounds.max_tokens, self.situation.budget.limit - self.planned.transcript.tokens - FRAME_TOKENS)
+        room = min(self.bounds.max_tokens, self.situation.budget.with_recalled - self.planned.transcript.tokens - FRAME_TOKENS)
         notes = self.noted(others, Told(self.key.name, self.situation.cleared, shown), room)
         postings = await self.postings()
         told = Told(self.key.name, self.situation.cleared, shown, postings.by_term)

@@ -52,6 +52,11 @@ def test_compaction_leaves_room_for_the_output_too_where_enough_is_left_beside_i
     assert budget(Policy(max_tokens=1_000), 128_000, max_output, 0).target == target
 
 
+@pytest.mark.parametrize(("window", "max_output", "tokens"), [(1_000, None, 750), (1_000, 600, 400), (1_000, 900, 500), (128_000, 600, 1_000)])
+def test_what_is_recalled_leaves_the_output_its_place_in_the_window_unless_that_is_most_of_it(window, max_output, tokens):
+    assert budget(Policy(max_tokens=1_000), window, max_output, 0).with_recalled == tokens
+
+
 def test_a_fixed_part_over_the_budget_leaves_nothing_and_never_less():
     one = budget(Policy(max_tokens=1_000), 128_000, None, 5_000)
     assert (one.limit, one.trigger, one.summarize, one.target, one.background) == (0, 0, 0, 0, 0)
@@ -120,5 +125,6 @@ def test_a_budget_fits_its_window_and_is_in_order(window, max_output, fixed, max
     for one in (old, tightened(old, tight)):
         assert 0 <= one.target <= one.background <= one.trigger <= one.summarize <= one.limit <= one.prompt_tokens
         assert one.prompt_tokens + one.reserve <= window
+        assert 0 <= one.with_recalled <= one.limit
         assert one.limit == 0 or one.limit + one.fixed == one.prompt_tokens
     assert tightened(old, tight).limit <= old.limit
