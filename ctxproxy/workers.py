@@ -7,6 +7,7 @@ of what a worker does.
 from __future__ import annotations
 
 import contextlib
+import errno
 import logging
 import os
 import select
@@ -31,6 +32,8 @@ BACKLOG = 1024
 OWN_SOCKETS = sys.platform.startswith("linux")
 """There the kernel spreads connections evenly over sockets that are bound to one address (socket(7), SO_REUSEPORT), and a dead worker gets none.
 Sharing one socket, twenty connections that come together may all go to the worker that wakes first. Elsewhere they share one."""
+NOT_HERE = frozenset({errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT})
+"""As with IPv6 where it is switched off."""
 STOPS = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -57,12 +60,22 @@ Run = Callable[[Seat], int]
 
 def reserve(host: str, port: int) -> list[socket.socket]:
     """Sockets bound to all addresses of a host; with port 0 all take the port that the first is given. Raises OSError, also where another
-    program listens."""
+    program listens. An address that this machine has not, though the host's name has it, is left out if another is left."""
     found: list[socket.socket] = []
-    for family, _, _, _, address in socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE):
+    missing: OSError | None = None
+    told = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    for family, address in dict.fromkeys((family, address) for family, _, _, _, address in told):
         taken = found[0].getsockname()[1] if found else port
-        alone = socket.create_server((address[0], taken, *address[2:]), family=family, backlog=BACKLOG)
+        try:
+            alone = socket.create_server((str(address[0]), taken, *address[2:]), family=family, backlog=BACKLOG)
+        except OSError as error:
+            if error.errno not in NOT_HERE:
+                raise
+            missing = error
+            continue
         found.append(_shareable(alone) if OWN_SOCKETS else alone)
+    if missing is not None and not found:
+        raise missing
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -105,3 +106,15 @@ def test_a_hangup_is_passed_on(tmp_path: Path) -> None:
 
     assert supervised(tmp_path, run, lambda: os.kill(os.getpid(), signal.SIGHUP), count=1) == 0
     assert [file.name for file in tmp_path.iterdir()] == ["0"]
+
+
+def test_an_address_that_comes_twice_is_taken_once_and_one_that_is_not_here_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    here, elsewhere = (socket.AF_INET, ("127.0.0.1", 0)), (socket.AF_INET6, ("2001:db8::1", 0, 0, 0))
+    told = [here, elsewhere, here]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [(family, socket.SOCK_STREAM, 6, "", address) for family, address in told])
+    (reserved,) = workers.reserve("somewhere.test", 0)
+    assert reserved.getsockname()[0] == "127.0.0.1"
+    reserved.close()
+    told = [elsewhere]
+    with pytest.raises(OSError, match=r"assign|family"):
+        workers.reserve("somewhere.test", 0)

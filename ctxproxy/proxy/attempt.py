@@ -89,13 +89,17 @@ class Stream:
     _may_end: bool = False
     """Its mark has been seen: the event that ends it is read when its last byte comes."""
 
+    def hold(self, chunk: bytes) -> list[Event]:
+        """Keep a raw chunk back for the client, and read it; gives its events that have data."""
+        self.held.append(chunk)
+        self._look_for_end(chunk)
+        return self.feed(chunk)
+
     def watch(self, chunk: bytes) -> None:
         """Keep a raw chunk that is on its way, and read it together with those after it; at once where it may hold the stream's end."""
         self._unread.append(chunk)
         self._unread_bytes += len(chunk)
-        joint = self._seam + chunk
-        self._may_end = self._may_end or DONE in joint or header(self.response, "Content-Encoding") != ""
-        self._seam = joint[1 - len(DONE) :]
+        self._look_for_end(chunk)
         if self._may_end or self._unread_bytes > UNREAD_BYTES:
             self.catch_up()
 
@@ -119,6 +123,11 @@ class Stream:
             log.exception("an answer could not be read along, it is relayed all the same: %s", type(error).__name__)
             self.decoder = None
         return []
+
+    def _look_for_end(self, chunk: bytes) -> None:
+        joint = self._seam + chunk
+        self._may_end = self._may_end or DONE in joint or header(self.response, "Content-Encoding") != ""
+        self._seam = joint[1 - len(DONE) :]
 
     def _fed(self, decoder: Decoder, chunk: bytes) -> list[Event]:
         found = [event for event in self.reader.feed(decoder.feed(chunk)) if event.data]
@@ -196,8 +205,7 @@ async def _begun(stream: Stream, first: bytes) -> Stream | Refused:
     heard = False
     chunk: bytes | None = first or None
     while chunk is not None:
-        stream.held.append(chunk)
-        found = stream.feed(chunk)
+        found = stream.hold(chunk)
         heard = heard or bool(found)
         verdict = _understood(lambda: _verdict(stream, found), None)  # noqa: B023  it is called at once
         if verdict is not None:

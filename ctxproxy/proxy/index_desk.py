@@ -89,7 +89,9 @@ class IndexDesk:
     def note_summary(self, key: SessionKey, summary: Summary) -> None:
         """Have a summary indexed, in parts that count below 0: they are no part of what was said."""
         if self._is_wanted():
-            self._waiting.setdefault(key, {})[f"summary {summary.tip}"] = summary
+            name = f"summary {summary.tip}"
+            self._let_go(key, [name])
+            self._waiting.setdefault(key, {})[name] = summary
             self._lull.hold(_size_of(summary))
             self._begin(key)
 

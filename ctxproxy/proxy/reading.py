@@ -41,7 +41,7 @@ class Bodies:
     """
 
     def __init__(self, max_bytes: int) -> None:
-        self._left = max_bytes
+        self._left = self._most = max_bytes
         self._known: OrderedDict[bytes, list[_Known]] = OrderedDict()
 
     def read(self, name: str, body: bytes, *, commands: bool) -> Heard:
@@ -55,7 +55,7 @@ class Bodies:
             chat = front.request
         seen = len(before.front.request.messages) if before and before.is_plain else 0
         is_plain = (before is None or before.is_plain) and not any(command_of(message) for message in chat.messages[seen:])
-        if front is not None:
+        if front is not None and front.size_bytes <= self._most:
             self._keep(_keys(name, body, front.end)[-1], _Known(front, is_plain), before)
         return Heard(chat, None) if is_plain else heard(chat, enabled=commands)
 

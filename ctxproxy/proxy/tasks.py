@@ -50,8 +50,10 @@ class Tasks:
 
     async def close(self, timeout_s: float) -> None:
         """Let running work end within `timeout_s`, then cancel the rest."""
-        if self._running:
-            await asyncio.wait(self._running, timeout=timeout_s)
+        loop = asyncio.get_running_loop()
+        until = loop.time() + timeout_s
+        while self._running and (left_s := until - loop.time()) > 0:  # what ends may have begun something
+            await asyncio.wait(self._running, timeout=left_s)
         for task in list(self._running):
             task.cancel()
         if self._running:

@@ -92,8 +92,7 @@ class VectorDesk:
         if embedder is None or not self._is_wanted() or self._rests(key):
             return {}
         self._remember(key, access)
-        fresh = await self._unread(key, embedder)
-        if fresh is None:
+        if key not in self._tables and not await self._store.chunks.vectors(key, embedder.name, 0, 1):
             return {}
         try:
             (vector,) = await embedder.embed([text], access, QUERY_WITHIN_S)
@@ -102,10 +101,7 @@ class VectorDesk:
             return {}
         if not vector:
             return {}
-        async with self._looking:
-            found, self._tables[key] = await asyncio.to_thread(_looked_up, self._tables.get(key) or _Kept(embedder.table()), fresh, vector)
-        self._bound(key)
-        return found
+        return await asyncio.shield(self._tasks.start(self._compared(key, embedder, vector), "nearest"))  # a thread is not cancelled
 
     async def erase(self, keys: Collection[SessionKey]) -> None:
         """Let go of these sessions; what is just being made of them is given up."""
@@ -138,11 +134,16 @@ class VectorDesk:
         if is_new:
             self.begin(key)
 
-    async def _unread(self, key: SessionKey, embedder: Embedder) -> Sequence[StoredVector] | None:
-        """What was stored since the session's table was last read; None if there is nothing at all to compare with."""
-        kept = self._tables.get(key)
-        fresh = await self._store.chunks.vectors(key, embedder.name, kept.after if kept else 0, MOST_VECTORS)
-        return fresh if fresh or kept else None
+    async def _compared(self, key: SessionKey, embedder: Embedder, vector: bytes) -> Mapping[Place, float]:
+        """What is nearest in the session's table, brought up to date: what was let go of until now is read again, or is gone."""
+        async with self._looking:
+            kept = self._tables.get(key) or _Kept(embedder.table())
+            fresh = await self._store.chunks.vectors(key, embedder.name, kept.after, MOST_VECTORS)
+            if not fresh and key not in self._tables:
+                return {}
+            found, self._tables[key] = await asyncio.to_thread(_looked_up, kept, fresh, vector)
+            self._bound(key)
+            return found
 
     def _bound(self, key: SessionKey) -> None:
         self._tables.move_to_end(key)

@@ -62,6 +62,7 @@ class SqliteStore:
         self._readers = readers
         self._direct = direct
         self._histories = histories
+        self._closing = False
         self._queries = named_queries("reads.sql")
         self.carryover = SqliteCarryover(writer, readers)
         self.retention = SqliteRetention(writer, readers, self._histories.drop)
@@ -196,6 +197,7 @@ class SqliteStore:
         await self._rows("ping")
 
     async def close(self) -> None:
+        self._closing = True
         self._direct.close()
         await self._readers.close()
         await self._writer.close()
@@ -203,7 +205,7 @@ class SqliteStore:
     async def _submitted(self, work: Work, *, erases: bool) -> bool:
         """What the writer gives; where it has mended something, small work is done at once again."""
         outcome = await self._writer.submit(work, erases=erases)
-        if not self._direct.is_open and not self._writer.is_closed:
+        if not self._direct.is_open and not self._closing:
             self._direct.open()
         return outcome
 

@@ -96,11 +96,6 @@ class SqliteWriter:
         """Whether all that was handed in is done."""
         return self._handed_in == self._done
 
-    @property
-    def is_closed(self) -> bool:
-        """Whether nothing is taken any more."""
-        return self._closed
-
     async def start(self) -> None:
         """Open the file, made, checked and migrated; raises ConfigError or StoreUnavailable."""
         self._thread.start()

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import closing
@@ -10,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from ctxproxy.core.effects import MoveTip, OpenSession
+from ctxproxy.core.effects import MoveTip, OpenSession, PutSummary
 from ctxproxy.store import SqliteStore, sqlite_direct
 from ctxproxy.store.queries import named_queries
 from ctxproxy.store.rows import key_values
 from ctxproxy.store.sqlite_direct import SqliteDirect
 from tests.contract.conftest import no_damage
-from tests.contract.samples import KEY, OTHER, begun, chain
+from tests.contract.samples import KEY, OTHER, begun, chain, summary
 
 SESSION = named_queries("reads.sql")["session"]
 
@@ -111,3 +112,20 @@ async def test_the_log_is_folded_into_the_file_by_the_writer_from_time_to_time(p
         ((last_used,),) = other.execute("SELECT last_used FROM sessions").fetchall()
     assert last_used >= 10
     await store.close()
+
+
+async def test_what_is_written_while_the_store_closes_opens_nothing_again(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = await SqliteStore.open(path, no_damage)
+    await store.apply(begun(KEY, chain("a")))
+    writing = asyncio.create_task(store.apply([PutSummary(KEY, summary(chain("a")[0].tip))]))
+    close = store._readers.close
+
+    async def slowly() -> None:
+        await writing
+        await close()
+
+    monkeypatch.setattr(store._readers, "close", slowly)
+    await asyncio.sleep(0)
+    await store.close()
+    assert writing.result()
+    assert not store._direct.is_open

@@ -80,3 +80,11 @@ def test_a_stream_with_a_content_coding_is_read_as_it_comes() -> None:
     assert watched.assembler.done
     watched.catch_up()
     assert watched.assembler.result().choices[0].message.content == "hi"
+
+
+@pytest.mark.parametrize("size", [1, 2, 5, len(END) - 1])
+def test_the_end_is_seen_also_where_it_began_in_what_was_held_back(size: int) -> None:
+    watched = stream()
+    watched.hold(event("hi") + END[:size])
+    watched.watch(END[size:])
+    assert watched.assembler.done

@@ -116,3 +116,10 @@ async def test_a_conversation_over_http_goes_up_byte_for_byte_and_is_kept_whole(
     assert [json.loads(one)["messages"] for one in sent] == [[HI, *[OK, HI] * n] for n in range(4)]
     assert whole == sent[:1]
     assert await running.log("s") == ["user: hi", "assistant: ok"] * 4
+
+
+def test_a_body_too_big_to_be_remembered_pushes_nothing_out(whole: list[bytes]) -> None:
+    bodies = Bodies(8_000)
+    for text in ("hi", "long " * 1000, "hi"):
+        bodies.read(text[:2], body({"role": "user", "content": text}), commands=True)
+    assert len(whole) == 2
