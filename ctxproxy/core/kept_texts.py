@@ -163,7 +163,7 @@ def _prepared(before: Transcript, little: Collection[Tip]) -> Transcript:
     if not little and all(entry.stage != STAGE for entry in before.entries):
         return before
     kept = (entry for entry in before.entries if entry.stage != STAGE)
-    return replace(before, entries=tuple(replace(e, message=_to_go_first(e.message)) if e.tip in little and not e.pinned else e for e in kept))
+    return before.with_entries(tuple(replace(e, message=_to_go_first(e.message)) if e.tip in little and not e.pinned else e for e in kept))
 
 
 def _to_go_first(message: Message) -> Message:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 from ctxproxy.core import markers
 from ctxproxy.core.language import Language
@@ -87,7 +86,7 @@ def in_turn(before: Transcript, after: Transcript, stage: str, count: CountMessa
             word = acknowledgement(language) if entry.message.role == "user" else make({"role": "user", "content": markers.acknowledgement(language)})
             out.append(Entry(word, count(word), origin="inserted", stage=stage))
         out.append(entry)
-    return replace(after, entries=tuple(out))
+    return after.with_entries(tuple(out))
 
 
 def acknowledgement(language: Language) -> Message:

@@ -70,7 +70,7 @@ def shortened(s: Situation, budget: Budget) -> Plan:
     room = max(entry.tokens - (base.tokens - budget.limit) - pins_tokens(lost, s.count, language), 1)
     message = fitted(entry, topic_of_text(entry.message, language), room, s.count, language)
     cut = replace(entry, message=message, tokens=s.count(message), origin="edited", stage="shorten_last_user", reason=LAST_RUNG)
-    done = with_pins(replace(base, entries=(*base.entries[:at], cut, *base.entries[at + 1 :])), s.pins, s.count, language)
+    done = with_pins(base.with_entries((*base.entries[:at], cut, *base.entries[at + 1 :])), s.pins, s.count, language)
     if done.tokens >= base.tokens:
         return clear
     outcome = Outcome(done, ((cut.stage, 1),), ((cut.stage, base.tokens - done.tokens),))

@@ -58,7 +58,7 @@ class Transcript:
         return sum(entry.tokens for entry in self.entries)
 
     def with_entries(self, entries: tuple[Entry, ...]) -> Transcript:
-        """The same with other entries."""
+        """The same with other entries; `dataclasses.replace` cannot make it of a `Whole`."""
         return Transcript(entries, self.left)
 
     @cached_property

@@ -10,6 +10,7 @@ from ctxproxy.core.frames import Background, frame_text, parse
 from ctxproxy.core.kept_texts import LEFT_OUT, STAGE, Stated, narrowed, rules_room, strongest, with_kept, with_rules
 from ctxproxy.core.messages import Message, text_of
 from ctxproxy.core.pipeline import Outcome, run
+from ctxproxy.core.plan import plan
 from ctxproxy.core.policy import Policy
 from ctxproxy.core.stages.aggressive_trim import AggressiveTrim
 from ctxproxy.core.stages.base import Context
@@ -18,6 +19,7 @@ from ctxproxy.core.stages.compact_messages import CompactMessages
 from ctxproxy.core.stages.drop_oldest import DropOldest
 from ctxproxy.core.standing_rules import Rule
 from ctxproxy.core.transcript import Entry, Transcript, violations
+from tests.core.chains import Chain
 from tests.core.histories import FILLER, assistant, count, count_text, talk, transcript, user
 
 
@@ -163,6 +165,14 @@ def test_what_matters_little_goes_first() -> None:
     assert any("Add a cart." in text for text in texts(outcome))
     pinned = Transcript(tuple(entry if "cat" not in text_of(entry.message) else pin(entry) for entry in before.entries))
     assert any("cat is grey" in text for text in texts(just_enough(pinned)))
+
+
+def test_the_first_decision_of_a_history_lets_what_matters_little_go_first() -> None:
+    little = [user("My cat is grey, by the way: " + FILLER * 6), assistant("Nice."), user("That is not important."), assistant("Fine.")]
+    history = [user("Build a shop."), assistant("Sure."), user("Add a cart."), assistant("Done."), *little, *talk(30)]
+    made = plan(Chain(Policy(), []).situation(history, 900))
+    assert made.transcript.tokens <= 900
+    assert text_of(little[0]) not in texts(made.transcript)
 
 
 def just_enough(before: Transcript) -> Outcome:

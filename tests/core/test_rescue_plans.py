@@ -87,6 +87,13 @@ def test_the_last_user_message_is_cut_to_the_budget() -> None:
     assert made.checkpoint is not None
 
 
+def test_the_only_message_of_a_history_is_cut_too() -> None:
+    s = Chain(Policy(), [SYSTEM]).situation([user("line of a pasted log\n" * 2000)], 100_000)
+    made = shortened(s, tightened(s.budget, s.budget.fixed + 500))
+    assert made.transcript.tokens <= 500
+    assert made.actions == ((RESCUE, 1), ("shorten_last_user", 1))
+
+
 def test_a_pin_in_the_cut_message_is_put_back() -> None:
     pin = "Ticket ABC-77 is the one that counts."
     text = "line of a pasted log\n" * 1000 + pin + "\nline of a pasted log" * 1000
