@@ -6,7 +6,6 @@ there count little (budgeted maximum coverage, lazily evaluated). Deterministic,
 
 from __future__ import annotations
 
-import heapq
 import re
 from bisect import bisect_right
 from collections import Counter
@@ -16,6 +15,7 @@ from itertools import chain
 from math import log
 from typing import NamedTuple
 
+from ctxproxy.core.coverage import best_first
 from ctxproxy.core.flatten import flattened
 from ctxproxy.core.language import Language
 from ctxproxy.core.memo import Memo, no_memo
@@ -58,8 +58,6 @@ ASKING_FACTOR = 0.6
 ASKING = ("?", "？", "吗", "呢", "吗。", "呢。")
 CODE_FACTOR, NUMBER_FACTOR, NAME_FACTOR, HAN_FACTOR, CUE_FACTOR, STOP_FACTOR = 4.0, 2.0, 1.5, 0.15, 2.0, 0.1
 """What a word counts beside a plain one: ids, paths and names of code; numbers; names; two neighbouring Chinese characters (most are no word)."""
-COVERED = 0.2
-"""What a word still counts each time it is said again."""
 COST_EXPONENT = 0.9
 """How much length is held against a piece; at 1 only fragments win, at 0 only long ones."""
 COST_FLOOR_TOKENS = 2.0
@@ -201,27 +199,7 @@ def _ranked(pieces: Sequence[Piece]) -> Iterator[int]:
     rarity = {seen: log(total / (seen + 0.5)) for seen in set(times.values())}
     weights = {word: rarity[seen] * _class_factor(word) for word, seen in times.items()}
     prices = [(_estimate(unit.text) + COST_FLOOR_TOKENS) ** COST_EXPONENT / (speaker.factor * unit.factor) for unit, speaker in pieces]
-    return _greedy(bags, weights, prices)
-
-
-def _greedy(bags: Sequence[Sequence[str]], weights: dict[str, float], prices: Sequence[float]) -> Iterator[int]:
-    """The best next piece, again and again, each making its words count less. Lazy: a gain only falls as more is covered, so one
-    that is still the best after recounting is the best of all."""
-    weight = weights.__getitem__
-    heap = [(-sum(map(weight, bag)) / price, i) for i, (bag, price) in enumerate(zip(bags, prices, strict=True))]
-    heapq.heapify(heap)
-    while heap:
-        old, i = heap[0]
-        gain = -sum(map(weight, bags[i])) / prices[i]
-        if old < gain < 0 and len(heap) > 1 and gain > min(heap[1:3])[0]:
-            heapq.heapreplace(heap, (gain, i))
-            continue
-        heapq.heappop(heap)
-        if gain >= 0:
-            continue
-        yield i
-        for word in bags[i]:
-            weights[word] *= COVERED
+    return best_first(bags, weights, prices)
 
 
 def _estimate(text: str) -> float:

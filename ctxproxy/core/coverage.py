@@ -1,0 +1,35 @@
+"""Which pieces to take when each is worth what it adds: budgeted maximum coverage, greedily, lazily evaluated."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator, Sequence
+
+COVERED = 0.2
+"""What a word still counts each time it is said again."""
+MOST_RECOUNTS = 8
+"""Of each piece, on average, that had to wait: conversations need one or two; a log of the same few words, where each line makes all others count
+less, would need hundreds, and its lines are worth the same anyway."""
+
+
+def best_first(bags: Sequence[Sequence[str]], weights: dict[str, float], prices: Sequence[float]) -> Iterator[int]:
+    """The indexes of pieces in the order in which their words are worth their price, each making its words count less (`weights` is changed).
+
+    A gain only falls as more is covered, so one that is still the best after recounting is the best of all.
+    """
+    weight, recounts = weights.__getitem__, MOST_RECOUNTS * len(bags)
+    heap = [(-sum(map(weight, bag)) / price, i) for i, (bag, price) in enumerate(zip(bags, prices, strict=True))]
+    heapq.heapify(heap)
+    while heap:
+        old, i = heap[0]
+        gain = -sum(map(weight, bags[i])) / prices[i]
+        if recounts and old < gain < 0 and len(heap) > 1 and gain > min(heap[1:3])[0]:
+            recounts -= 1
+            heapq.heapreplace(heap, (gain, i))
+            continue
+        heapq.heappop(heap)
+        if gain >= 0:
+            continue
+        yield i
+        for word in bags[i]:
+            weights[word] *= COVERED
