@@ -191,7 +191,7 @@ async def running_state(settings: Callable[[], Settings], seat: Seat | None = No
         sections=sections_of(store, files),
         started=seat.started if seat else time.time(),
     )
-    await state.windows.load()
+    await state.windows.refresh()
     await asyncio.to_thread(known.get, "", first)  # before the first request, which would wait for it; "" has both encodings
     timers = Timers(tasks)
     if seat is None or seat.number == 0:

@@ -24,7 +24,7 @@ BELIEVED_S = 1.0
 
 
 class WindowBook:
-    """Beliefs and calibrations by (upstream origin, model); `load` reads what an earlier run has learned."""
+    """Beliefs and calibrations by (upstream origin, model); `refresh` reads what an earlier run, or another process, has learned."""
 
     def __init__(self, store: Store, clock: Callable[[], float] = time.time) -> None:
         self._store = store
@@ -35,20 +35,18 @@ class WindowBook:
         self._asked: dict[str, float] = {}
         self._read_at = float("-inf")
 
-    async def load(self) -> None:
-        """Take over what the store knows; an unreachable store leaves the book empty."""
-        try:
-            await self.refresh()
-        except StoreUnavailable as error:
-            log.warning("windows learned earlier could not be read: %s", error.message)
-
     async def refresh(self) -> None:
-        """Take over what other processes have learned, if the store was not asked just now; raises StoreUnavailable."""
+        """Take over what other processes have learned, if the store was not asked just now; a store that does not answer has told nothing new."""
         now = self._clock()
         if 0 <= now - self._read_at < BELIEVED_S:
             return
         self._read_at = now
-        for told in await self._store.windows():
+        try:
+            found = await self._store.windows()
+        except StoreUnavailable as error:
+            log.warning("windows learned earlier could not be read: %s", error.message)
+            return
+        for told in found:
             own = self._beliefs.get((told.upstream, told.model))
             if own is None or told.updated >= own.updated:
                 self._beliefs[told.upstream, told.model] = told

@@ -50,8 +50,8 @@ LONG_HISTORY = 500
 
 QUICK = (OpenSession, AppendMessages, CountUse, MoveTip, PutWindow)
 """What a turn of a conversation writes."""
-QUICK_BYTES = 32_768
-"""Of messages that are written at once, without a thread: a few hundred microseconds."""
+QUICK_BYTES, QUICK_MESSAGES = 32_768, 32
+"""What is written at once, without a thread: a millisecond at most. A message takes 30 microseconds, however small it is."""
 
 
 class SqliteStore:
@@ -224,10 +224,11 @@ def _messages(rows: Sequence[Row]) -> list[StoredMessage]:
 
 def _is_quick(effects: Sequence[Effect]) -> bool:
     """Whether effects take no longer than the way to the writer's thread and back."""
-    size = 0
+    size = count = 0
     for effect in effects:
         if not isinstance(effect, QUICK):
             return False
         if isinstance(effect, AppendMessages):
+            count += len(effect.messages)
             size += sum(len(message.raw) for message in effect.messages)
-    return size <= QUICK_BYTES
+    return size <= QUICK_BYTES and count <= QUICK_MESSAGES

@@ -15,6 +15,7 @@ from ctxproxy.core.effects import MoveTip, OpenSession, PutSummary
 from ctxproxy.store import SqliteStore, sqlite_direct
 from ctxproxy.store.queries import named_queries
 from ctxproxy.store.rows import key_values
+from ctxproxy.store.sqlite import QUICK_MESSAGES
 from ctxproxy.store.sqlite_direct import SqliteDirect
 from tests.contract.conftest import no_damage
 from tests.contract.samples import KEY, OTHER, begun, chain, summary
@@ -129,3 +130,20 @@ async def test_what_is_written_while_the_store_closes_opens_nothing_again(path: 
     await store.close()
     assert writing.result()
     assert not store._direct.is_open
+
+
+def idle(store: SqliteStore) -> None:
+    while not store._writer.is_idle:
+        pass
+
+
+async def test_many_small_messages_are_the_writers_as_large_ones_are(path: Path) -> None:
+    store = await SqliteStore.open(path, no_damage)
+    few, many = [str(n) for n in range(QUICK_MESSAGES)], [str(n) for n in range(QUICK_MESSAGES + 1)]
+    await asyncio.to_thread(idle, store)
+    for key, texts, is_left in ((KEY, few, False), (OTHER, many, True)):
+        writing = asyncio.create_task(store.apply(begun(key, chain(*texts))))
+        await asyncio.sleep(0)
+        assert writing.done() is not is_left
+        assert await writing
+    await store.close()

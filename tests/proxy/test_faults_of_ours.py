@@ -63,6 +63,13 @@ async def test_without_the_store_a_full_history_passes_untouched(proxy: StartPro
     assert await metric(running, "ctxproxy_store_errors_total") == 1
 
 
+async def test_what_has_no_session_is_planned_without_the_store(proxy: StartProxy, upstream: ScriptedUpstream) -> None:
+    running = await proxy(upstream, sessions={"derive": False})
+    take_down(running)
+    running.state.windows._read_at = float("-inf")
+    assert (await running.chat("hi")).headers["X-Context-Actions"] == "none"
+
+
 async def test_without_the_store_a_compressed_body_passes_untouched(proxy: StartProxy, upstream: ScriptedUpstream) -> None:
     upstream.script = Json(200, completion("ok"))
     running = await proxy(upstream)
