@@ -84,6 +84,7 @@ _SAID: Mapping[str, tuple[str, str]] = MappingProxyType(
         "facts": ("What is known from what was said here:", "从对话中得知："),
         "facts_of_user": ("What is known from all that this user said:", "从该用户的全部对话中得知："),
         "no_facts": ("Nothing is noted yet.", "尚无记录。"),
+        "no_such_facts": ("Nothing that is noted holds “{text}”.", "没有哪条记录包含“{text}”。"),
         "more_facts": ("… and {more} more; `/facts <text>` looks for some", "……还有 {more} 条；用 `/facts <文本>` 查找"),
         "forgotten": (
             "Forgotten: {messages} messages, {pins} pins and {facts} facts that hold “{text}” are never sent again. The log keeps the messages.",
@@ -183,7 +184,7 @@ def fact_lines(facts: Sequence[MemoryPoint], text: str, language: Language, *, o
     points = [one.point for one in facts if low in f"{one.point.key}\n{one.point.value}".casefold()]
     shown = [point for point in points if text or point.kind != "anchor"]
     if not shown:
-        return [say("no_facts", language)]
+        return [say("no_such_facts", language, text=short(text)) if text else say("no_facts", language)]
     lines = [f"- {short(told(point))}" for point in shown[:SHOWN_FACTS]]
     more = len(shown) - len(lines)
     return [say("facts_of_user" if of_user else "facts", language), *lines, *([say("more_facts", language, more=more)] if more else [])]

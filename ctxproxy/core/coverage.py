@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 COVERED = 0.2
 """What a word still counts each time it is said again."""
-MOST_RECOUNTS = 8
+MOST_RECOUNTS = 3
 """Of each piece, on average, that had to wait: conversations need one or two; a log of the same few words, where each line makes all others count
 less, would need hundreds, and its lines are worth the same anyway."""
 
@@ -23,7 +23,7 @@ def best_first(bags: Sequence[Sequence[str]], weights: dict[str, float], prices:
     while heap:
         old, i = heap[0]
         gain = -sum(map(weight, bags[i])) / prices[i]
-        if recounts and old < gain < 0 and len(heap) > 1 and gain > min(heap[1:3])[0]:
+        if recounts and old < gain < 0 and len(heap) > 1 and gain > (heap[1][0] if len(heap) == 2 else min(heap[1][0], heap[2][0])):
             recounts -= 1
             heapq.heapreplace(heap, (gain, i))
             continue

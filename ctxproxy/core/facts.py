@@ -6,8 +6,9 @@ Every pattern runs over pieces of bounded length or has disjoint neighbours, so 
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Literal, NamedTuple, TypeAlias
 
 from ctxproxy.core.memo import Memo, no_memo
@@ -130,14 +131,18 @@ def _name_kind(value: str) -> Kind | None:
 def rank(messages: Sequence[Message], memo: Memo = no_memo) -> list[Fact]:
     """The exact values of messages, weightiest first: by kind, by who said it (user, call, assistant, result) and how often."""
     known: dict[str, Kind | None] = {}
-    weights: dict[str, float] = defaultdict(float)
-    times: Counter[str] = Counter()
-    for message in messages:
-        for value, weight in memo("values", message, lambda m=message: _values_of(m, known)):  # type: ignore[misc]
-            weights[value] = max(weights[value], weight)
-            times[value] += 1
-    facts = (Fact(value, weight * (1 + min(times[value] - 1, 4) / 4)) for value, weight in weights.items())
-    return sorted(facts, key=lambda fact: -fact.weight)
+    told = [memo("values", message, lambda m=message: _values_of(m, known)) for message in messages]  # type: ignore[misc]
+    weights: dict[str, float] = {}
+    again: Counter[str] = Counter()
+    for value, weight in chain.from_iterable(told):
+        before = weights.get(value)
+        if before is not None:
+            again[value] += 1
+        if before is None or weight > before:
+            weights[value] = weight
+    for value, times in again.items():
+        weights[value] *= 1 + min(times, 4) / 4
+    return [Fact(value, weights[value]) for value in sorted(weights, key=weights.__getitem__, reverse=True)]
 
 
 def _values_of(message: Message, known: dict[str, Kind | None]) -> tuple[Fact, ...]:

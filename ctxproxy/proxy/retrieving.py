@@ -81,14 +81,14 @@ class _Search:
         """The plan with all that was found."""
         near = await self.near(access, alone=kind == "dense") if kind == "dense" or (kind == "hybrid" and self.query.asks) else NOT_COMPARED
         others, own = apart(await self.in_files(), self.key.name)
-        shown = self.shown() if others or own else ""
+        shown = self.shown() if others or own or self.user else ""
         room = min(self.bounds.max_tokens, self.situation.budget.with_recalled - self.planned.transcript.tokens - FRAME_TOKENS)
         notes = self.noted(others, Told(self.key.name, self.situation.cleared, shown), room)
         postings = await self.postings()
         told = Told(self.key.name, self.situation.cleared, shown, postings.by_term)
         notes += self.noted(news(own, self.query, told), told, room - self.cost(notes))
         here = await self.here(postings, room - self.cost(notes), near)
-        others_said = await self.elsewhere(room - self.cost([*notes, *here])) if self.user and self.query.asks else []
+        others_said = await self.elsewhere(room - self.cost([*notes, *here]), shown) if self.user and self.query.asks else []
         there = [passage for _, passage in others_said]
         passages = [*sorted([*notes, *there], key=lambda passage: (passage.day, passage.place)), *here]
         found = with_recalled(self.situation, self.planned, passages, language_of([self.situation.reconciled.history[-1]]))
@@ -138,8 +138,8 @@ class _Search:
         finding = partial(choose, self.situation, self.planned.transcript, self.query, postings, bounds, near)
         return await asyncio.to_thread(finding) if len(reconciled.tips) > CHOOSE_IN_THREAD_ABOVE else finding()
 
-    async def elsewhere(self, room: int) -> list[tuple[SessionKey, Passage]]:
-        """What was said in the user's other sessions and fits clearly, in the room that is left, each with its session."""
+    async def elsewhere(self, room: int, shown: str) -> list[tuple[SessionKey, Passage]]:
+        """What was said in the user's other sessions, fits clearly and is not shown yet, in the room that is left, each with its session."""
         chunks, terms = self.state.store.chunks, list(self.query.terms)
         sessions = await self.state.store.of_user(self.key.tenant, self.user, OTHER_SESSIONS)
         found = [Elsewhere(s.key, await chunks.postings(s.key, terms)) for s in sessions if s.key != self.key]
@@ -148,7 +148,7 @@ class _Search:
             for piece in await chunks.texts(key, places):
                 day = f"{local_time(piece.created, self.zone):%Y-%m-%d}"
                 passage = Passage((piece.chunk.tip, piece.chunk.part), piece.chunk.role, piece.chunk.text, day)
-                if (cost := self.cost([passage])) <= room:
+                if passage.text not in shown and (cost := self.cost([passage])) <= room:
                     room -= cost
                     passages.append((key, passage))
             self._note_use(key, places)

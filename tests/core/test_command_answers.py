@@ -123,7 +123,8 @@ def test_facts_are_listed_by_key_and_anchors_only_where_they_are_asked_for() -> 
     facts = [fact("entity", "name", "Ann"), fact("anchor", "A-4711", "id"), fact("rule", "use tabs", "Use tabs!")]
     assert fact_lines(facts, "", "en", of_user=False) == ["What is known from what was said here:", "- name: Ann", "- use tabs: Use tabs!"]
     assert fact_lines(facts, "a-47", "zh", of_user=True) == ["从该用户的全部对话中得知：", "- A-4711: id"]
-    assert fact_lines(facts, "nothing", "en", of_user=False) == ["Nothing is noted yet."]
+    assert fact_lines(facts, "nothing", "en", of_user=False) == ["Nothing that is noted holds “nothing”."]
+    assert fact_lines([], "", "en", of_user=False) == ["Nothing is noted yet."]
     many = [fact("number", f"n{n}", str(n)) for n in range(SHOWN_FACTS + 3)]
     lines = fact_lines(many, "", "en", of_user=False)
     assert (len(lines), lines[-1]) == (SHOWN_FACTS + 2, "… and 3 more; `/facts <text>` looks for some")

@@ -329,5 +329,5 @@ async def test_facts_are_listed_by_a_command_of_the_session_or_of_the_known_user
     assert "- budget: 4,500 €" in nobodys
     assert "Ann" not in nobodys
     assert "- A-4711: id" in (await running.chat("/facts a-47", session="three", headers=APPEND)).text
-    assert "Nothing is noted yet." in (await running.chat("/facts zebra", session="three", headers=APPEND)).text
+    assert "Nothing that is noted holds “zebra”." in (await running.chat("/facts zebra", session="three", headers=APPEND)).text
     assert len(upstream.calls) == calls

@@ -130,6 +130,9 @@ async def test_003_54_the_same_problem_as_two_weeks_ago_is_recalled_in_another_s
     question = [user("My espresso machine leaks water again, the same problem as last time. Which valve was it?")]
     await running.chat(question, session="new", headers={"X-User-Id": "ann"})
     assert "left valve" in recalled(upstream)
+    answered = [*question, {"role": "assistant", "content": "The left one."}]
+    await running.chat([*answered, user("Say again, which valve of the espresso machine leaks water?")], session="new", headers={"X-User-Id": "ann"})
+    assert str(upstream.calls[-1].messages).count("Lavanza leaks water") == 1, "what the prompt holds does not come back"
     for session, headers in (("other", {"X-User-Id": "bob"}), ("anonymous", {}), ("key", {"X-User-Id": "ann", "Authorization": "Bearer else"})):
         await running.chat(question, session=session, headers=headers)
         assert recalled(upstream) == ""
