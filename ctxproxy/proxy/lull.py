@@ -53,10 +53,6 @@ class Lull:
         """So much more is held in memory by what waits; less than 0: it is done."""
         self._held_bytes += size_bytes
 
-    def hurry(self) -> None:
-        """Have the next piece begun now."""
-        self._go.set()
-
     def open(self) -> None:
         """Have nobody wait any more: the program ends."""
         self._is_open = True

@@ -17,11 +17,6 @@ class Tasks:
     def __init__(self) -> None:
         self._running: set[asyncio.Task[Any]] = set()
 
-    @property
-    def is_idle(self) -> bool:
-        """Whether nothing runs."""
-        return not self._running
-
     def start(self, work: Coroutine[Any, Any, Any], name: str) -> asyncio.Task[Any]:
         """Run `work` beside all else; an error in it goes to the log, never to a caller."""
         task = asyncio.get_running_loop().create_task(work, name=name)

@@ -137,7 +137,7 @@ class Running:
         """Wait until no work is left behind the answers."""
         async with asyncio.timeout(PATIENCE_S):
             while running := set(self.state.tasks._running):
-                self.state.lull.hurry()
+                self.state.lull._go.set()
                 await asyncio.wait(running)
 
     async def session(self, name: str) -> Session:

@@ -96,7 +96,7 @@ async def test_pieces_are_done_one_at_a_time_and_the_next_waits_for_a_lull_of_it
         going.set()
         await first
         assert await is_waiting(second)
-        quiet.hurry()
+        quiet._go.set()
         await second
 
 

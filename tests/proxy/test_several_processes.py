@@ -205,7 +205,7 @@ async def test_what_waits_at_one_is_not_noted_in_a_session_that_the_other_has_er
         assert (await second.admin("DELETE", "sessions/s"))[0] == 200
         await second.chat("Good morning.", session="s", headers=APPEND)
         await second.settled()
-    first.state.lull.hurry()
+    first.state.lull._go.set()
     await settled((first, second))
     session = await second.session("s")
     assert "Zebulon" not in str(await second.state.store.facts.of(session.key))
@@ -220,7 +220,7 @@ async def test_what_a_worker_notes_late_does_not_replace_what_was_said_since(pai
         await first.chat("My budget is 100 euros.", session="s", headers=APPEND)
         await asyncio.sleep(0)
         await thin(second, "My budget is 200 euros.")
-    first.state.lull.hurry()
+    first.state.lull._go.set()
     await settled((first, second))
     held = await second.state.store.facts.of((await second.session("s")).key)
     assert [one.point.value for one in held if one.in_force and one.point.key == "budget"] == ["200 euros"]
