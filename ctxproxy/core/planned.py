@@ -58,6 +58,12 @@ class Plan:
         return self.checkpoint is not None and any(name != PINS and name not in BESIDE for name, _ in self.actions)
 
     @property
+    def replays(self) -> bool:
+        """Whether an earlier decision is sent again, and nothing new was decided."""
+        told = self.transcript
+        return self.changed and not self.actions and (bool(told.left) or any(entry.origin != "original" for entry in told.entries))
+
+    @property
     def fits(self) -> bool:
         return self.transcript.tokens <= self.budget.limit
 

@@ -195,7 +195,7 @@ def window_shown(belief: WindowBelief) -> str:
 
 def _actions(got: Got) -> list[tuple[str, int]]:
     totals: dict[str, int] = {}
-    replayed = [("replay", 1)] if got.plan.changed and not got.plan.actions else []
+    replayed = [("replay", 1)] if got.plan.replays else []
     for name, count in (*got.plan.actions, *replayed, *got.marks, *((f"failed_{name}", 1) for name in got.plan.failed)):
         totals[name] = totals.get(name, 0) + count
     return list(totals.items())

@@ -9,7 +9,9 @@ import pytest
 from ctxproxy.core.plan import plan
 from ctxproxy.core.planned import as_decided
 from ctxproxy.core.policy import Policy
+from ctxproxy.core.records import LeftOut
 from ctxproxy.core.situation import base_transcript
+from ctxproxy.core.transcript import Transcript
 from tests.core.chains import Chain
 from tests.core.histories import talk
 
@@ -30,6 +32,17 @@ def test_a_plan_compacts_where_a_new_decision_shortens_it(actions: tuple[tuple[s
     assert made.checkpoint is not None
     assert replace(made, actions=actions).compacts is compacts
     assert not replace(made, actions=actions, checkpoint=None).compacts
+
+
+def test_a_plan_replays_where_it_sends_what_was_decided_before_and_decides_nothing() -> None:
+    chain, history = Chain(Policy(preset="trim")), talk(30)
+    decided = chain.ask(history, 300).plan
+    again = chain.ask(history, 300).plan
+    assert (decided.replays, again.replays) == (False, True)
+    untouched = replace(Chain(Policy()).ask(history, 100_000).plan, changed=True)
+    assert not untouched.replays, "only what the session began with was added"
+    shorter = Transcript(untouched.transcript.entries[1:], (LeftOut(("ab" * 16,), "drop_oldest", "oldest"),))
+    assert replace(untouched, transcript=shorter).replays
 
 
 def test_a_plan_fits_up_to_the_limit() -> None:

@@ -40,7 +40,7 @@ async def test_003_40_a_new_session_starts_with_the_last_three_sessions_once_at_
     await told(running, "one", "two", "three", "four")
     first = [{"role": "system", "content": "Be brief."}, user("hello")]
     said = await running.chat(first, session="new", headers=ANN)
-    assert said.actions == {"preload": 1, "replay": 1}
+    assert said.actions == {"preload": 1}
     system, block, noted, asked = upstream.calls[-1].messages
     assert (system, asked) == (first[0], first[1])
     assert noted["role"] == "assistant"
