@@ -1,6 +1,6 @@
 """How fast tokens are counted, in megabytes a second of processor time, and what a short text costs.
 
-    PYTHONPATH=. python bench/counting.py [encoding]
+    python -m bench.counting [encoding]
 
 Rows: what counts here (with the extra `fast`: toktok, and tiktoken for texts where that may differ), tiktoken alone, and of the libraries that were
 looked at those that are installed. Texts: messages of the shared quality conversations, in pieces of 4,000 characters, each counted once, since

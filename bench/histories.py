@@ -1,6 +1,6 @@
 """What remembered histories bring a client that sends only what is new: one request after the other in a session of N stored messages.
 
-    python bench/histories.py [messages] [words a message]
+    python -m bench.histories [messages] [words a message]
 
 Prints, with and without `store.cache_mb`, the median and 95th percentile of reading the history, and of a whole request through a running proxy
 in front of the built-in model; both in this process, so that the figures are of one machine and one load.

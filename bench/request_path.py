@@ -1,6 +1,6 @@
 """Where the time of a request goes: one conversation that grows by a turn each time, each stage of `proxy/exchange.py` by itself.
 
-    python bench/request_path.py [--messages 10,100,1000,5000] [--turns 20] [--chars 2000] [--profile FILE]
+    python -m bench.request_path [--messages 10,100,1000,5000] [--turns 20] [--chars 2000] [--profile FILE]
 
 Prints for each length of the history, with everything fitting and with a budget of a quarter (compacting), the median processor time of each
 stage in microseconds, of this process with all its threads; the first request, which is read, counted and stored whole, stands beside. The

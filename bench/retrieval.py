@@ -1,6 +1,6 @@
 """How long it takes to find what a question needs among N pieces of one session, in the default store.
 
-    python bench/retrieval.py [pieces] [questions]
+    python -m bench.retrieval [pieces] [questions]
 
 Prints median and 95th percentile of the processor's time, in milliseconds, for `keyword`, `dense` and `hybrid`: the store's look-up of words, the
 vectors compared (with that of the question), choosing; what indexing a piece and making its vector cost. Without the extra

@@ -1,6 +1,6 @@
 """Many sessions at once against one and against several workers: what a request costs, and whether every stored history is right.
 
-    PYTHONPATH=. python bench/workers.py [sessions] [turns] [workers]
+    python -m bench.workers [sessions] [turns] [workers]
 
 Thin clients ask the built-in model in turn, over as many kept connections as there are sessions, each turn on whichever is free. Prints for one
 worker and for several: requests a second, processor time a request of all processes, and how many histories are not what was said.
