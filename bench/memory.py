@@ -18,13 +18,15 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-from ctxproxy.wiring import COUNTS_BYTES, IDENTITIES_BYTES
+from ctxproxy.config.schema import Sessions, StoreSettings
+from ctxproxy.wiring import COUNTS_BYTES, IDENTITIES_BYTES, READINGS_BYTES
 from tests.acceptance.program import Program
 from tests.scripted_upstream import Answer, ScriptedUpstream
 
 MEGABYTE = 1_048_576
-IDLE_LIMIT = COUNTS_BYTES + IDENTITIES_BYTES + 40 * MEGABYTE
-"""What is remembered of messages, SQLite's page caches, and what the allocator keeps of large bodies (`wiring.keep_large_blocks`)."""
+CACHES_BYTES = COUNTS_BYTES + IDENTITIES_BYTES + READINGS_BYTES + (Sessions().cache_mb + StoreSettings().cache_mb) * MEGABYTE
+IDLE_LIMIT = CACHES_BYTES + 40 * MEGABYTE
+"""All caches as they are configured, SQLite's page caches, and what the allocator keeps of large bodies (`wiring.keep_large_blocks`)."""
 BODY_BYTES = 4 * MEGABYTE
 BODY_LIMIT = 60 * MEGABYTE
 AT_ONCE = 4
