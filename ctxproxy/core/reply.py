@@ -5,16 +5,20 @@ Must not know of HTTP; `ReplyAssembler` takes the data of each event (`sse.Event
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ctxproxy.core import jsontext
-from ctxproxy.core.fragments import Calls, Tree, add, built
+from ctxproxy.core.fragments import Calls, Pieces, Tree, add, built
 from ctxproxy.core.messages import Message, make, read
+from ctxproxy.core.plain_chunks import PlainChoice, PlainChunk, plain_chunk
 
 DONE = b"[DONE]"
 NO_FINISH = ("", "null")
 """Some servers write these into every chunk where OpenAI writes null."""
+UNUSUAL_IN_A_ROW = 3
+"""Chunks that are not plain, after which those that came with them are not asked whether they are: a tool call's come one after the other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +72,26 @@ class ReplyAssembler:
         elif text:
             self._feed_chunk(text, name)
 
+    def feed_all(self, datas: Sequence[bytes]) -> None:
+        """`feed` for the data of several events without a name, in order; at a fraction of the cost where they go on with a text."""
+        unusual = 0
+        for data in datas:
+            chunk = plain_chunk(data) if unusual < UNUSUAL_IN_A_ROW else None
+            if chunk is None:
+                unusual += 1
+                self.feed(data)
+            else:
+                unusual = 0
+                self._feed_plain(chunk)
+
+    def _feed_plain(self, chunk: PlainChunk) -> None:
+        self._model = self._model or chunk.model or ""
+        choice = chunk.choices[0]
+        known = self._choices.get(choice.index)
+        if known is None:
+            known = self._choices[choice.index] = _OpenChoice()
+        known.feed_plain(choice)
+
     @property
     def done(self) -> bool:
         """The stream's [DONE] has come."""
@@ -118,6 +142,18 @@ class _OpenChoice:
         self._finish_reason: str | None = None
         self._empty = True
         self.has_output = False
+
+    def feed_plain(self, choice: PlainChoice) -> None:
+        text, role = choice.delta.content, choice.delta.role
+        self._empty = False
+        self.has_output = self.has_output or bool(text)
+        if choice.finish_reason is not None and choice.finish_reason not in NO_FINISH:
+            self._finish_reason = choice.finish_reason
+        pieces = self._fields.get("content")
+        if role is None and type(pieces) is Pieces:
+            pieces.append(text)
+        else:
+            add(self._fields, {"role": role, "content": text})
 
     def feed(self, choice: dict[str, Any]) -> None:
         self._finish_reason = _finish_reason(choice) or self._finish_reason

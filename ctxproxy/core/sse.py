@@ -52,6 +52,20 @@ class SseReader:
                 break
         return events
 
+    def plain(self, chunk: bytes) -> list[bytes] | None:
+        """The data of each event of a chunk that `feed` would give too, where it holds nothing but whole events of one data line each.
+
+        Blanks around the data stay. None, and nothing is read, where it does not, or where an event has begun before it.
+        """
+        is_open = self._line or self._block_is_open or self._after_cr or self.overflowed
+        if is_open or not chunk.startswith(b"data:") or not chunk.endswith(b"\n\n") or b"\r" in chunk or len(chunk) > self._max_bytes:
+            return None
+        datas = chunk[5:-2].split(b"\n\ndata:")
+        if chunk.count(b"\n") != 2 * len(datas):
+            return None
+        self._at_start = False
+        return datas
+
     def finish(self) -> Event | None:
         """The event that the end of the stream leaves without its blank line; None if there is none."""
         events: list[Event] = []

@@ -21,7 +21,7 @@ from ctxproxy.core.wire import ChatRequest
 from ctxproxy.errors import CtxproxyError, StoreUnavailable, WireError
 from ctxproxy.ports import Call
 from ctxproxy.proxy import arm_figures, passthrough
-from ctxproxy.proxy.attempt import Refused, Stream, Whole, examine
+from ctxproxy.proxy.attempt import Refused, Whole, examine
 from ctxproxy.proxy.commands import answered
 from ctxproxy.proxy.early import EarlyCall
 from ctxproxy.proxy.final_error import final_answer
@@ -35,6 +35,7 @@ from ctxproxy.proxy.reading import decoded, read_once, take_in
 from ctxproxy.proxy.recall import recalled
 from ctxproxy.proxy.rescue import Got, Rescue
 from ctxproxy.proxy.state import State
+from ctxproxy.proxy.streams import Stream
 from ctxproxy.proxy.summary_desk import Asked
 from ctxproxy.proxy.tee import Settle, relay_stream, relay_whole
 from ctxproxy.proxy.usage_shown import size_to_show

@@ -8,8 +8,9 @@ from typing import Literal
 
 from ctxproxy.core import jsontext
 from ctxproxy.ports import Headers, Response
-from ctxproxy.proxy.attempt import Refused, Stream, Whole
+from ctxproxy.proxy.attempt import Refused, Whole
 from ctxproxy.proxy.rescue import Got
+from ctxproxy.proxy.streams import Stream
 
 
 def final_answer(got: Got, final_error: Literal["upstream", "openai"]) -> Stream | Whole | Refused:

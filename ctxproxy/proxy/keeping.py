@@ -20,7 +20,7 @@ from ctxproxy.core.sessions import Joined, Reconciled, manner_seen, moves_tip, r
 from ctxproxy.core.settle import Ending, settle
 from ctxproxy.core.spending import spent_on
 from ctxproxy.errors import CtxproxyError, StoreUnavailable
-from ctxproxy.proxy.attempt import Refused, Stream, Whole
+from ctxproxy.proxy.attempt import Refused, Whole
 from ctxproxy.proxy.erasing import forgotten_meanwhile
 from ctxproxy.proxy.index_desk import Said
 from ctxproxy.proxy.preloading import carry_over
@@ -28,6 +28,7 @@ from ctxproxy.proxy.prepare import Prepared, stored_message, user_of
 from ctxproxy.proxy.quotes import note_quotes
 from ctxproxy.proxy.rescue import Got
 from ctxproxy.proxy.state import State
+from ctxproxy.proxy.streams import Stream
 from ctxproxy.proxy.summary_desk import Asked, need_of
 
 log = logging.getLogger("ctxproxy")

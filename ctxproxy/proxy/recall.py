@@ -21,11 +21,12 @@ from ctxproxy.core.recall_stream import RecallFilter, Shown
 from ctxproxy.core.reply import reply_from_body
 from ctxproxy.errors import CtxproxyError, UpstreamUnreachable
 from ctxproxy.ports import Headers, Response
-from ctxproxy.proxy.attempt import Refused, Stream, Whole, examine, header, plain_body
+from ctxproxy.proxy.attempt import Refused, Whole, examine, plain_body
 from ctxproxy.proxy.prepare import Prepared
 from ctxproxy.proxy.recall_rounds import Rounds
 from ctxproxy.proxy.rescue import Got
 from ctxproxy.proxy.state import State
+from ctxproxy.proxy.streams import Stream, header
 from ctxproxy.proxy.tasks import Tasks
 from ctxproxy.proxy.usage_shown import DECODED_BYTES, OF_OTHER_BYTES
 

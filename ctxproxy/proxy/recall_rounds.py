@@ -17,13 +17,14 @@ from ctxproxy.core.recall_tool import RecallCall, Recalled
 from ctxproxy.core.situation import gone_tips
 from ctxproxy.core.wire import ChatRequest
 from ctxproxy.errors import StoreUnavailable
-from ctxproxy.proxy.attempt import Refused, Stream, Whole, examine, plain_body
+from ctxproxy.proxy.attempt import Refused, Whole, examine, plain_body
 from ctxproxy.proxy.counting import THREAD_ABOVE_BYTES
 from ctxproxy.proxy.outgoing import call_for
 from ctxproxy.proxy.prepare import Prepared, stored_message
 from ctxproxy.proxy.recall_offer import RecallUse
 from ctxproxy.proxy.rescue import Got
 from ctxproxy.proxy.state import State
+from ctxproxy.proxy.streams import Stream
 
 log = logging.getLogger("ctxproxy")
 MEGABYTE = 1_048_576

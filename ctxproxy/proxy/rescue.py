@@ -23,7 +23,7 @@ from ctxproxy.core.situation import Situation
 from ctxproxy.core.steps import at_limit, stopped
 from ctxproxy.ports import Response
 from ctxproxy.ports.embedding import Access
-from ctxproxy.proxy.attempt import Refused, Stream, Whole, examine
+from ctxproxy.proxy.attempt import Refused, Whole, examine
 from ctxproxy.proxy.early import EarlyCall
 from ctxproxy.proxy.identify import credentials_of, origin_of
 from ctxproxy.proxy.outgoing import call_for
@@ -31,6 +31,7 @@ from ctxproxy.proxy.prepare import Prepared
 from ctxproxy.proxy.recall_offer import RecallUse
 from ctxproxy.proxy.retrieving import with_retrieval
 from ctxproxy.proxy.state import State
+from ctxproxy.proxy.streams import Stream
 from ctxproxy.proxy.summary_desk import Asked, asked_for, informed, need_of
 
 log = logging.getLogger("ctxproxy")

@@ -15,8 +15,9 @@ from ctxproxy.core import headers, jsontext
 from ctxproxy.core.usage_report import Logical
 from ctxproxy.errors import CtxproxyError, UpstreamTimeout
 from ctxproxy.ports import Response
-from ctxproxy.proxy.attempt import Refused, Stream, Whole, header
+from ctxproxy.proxy.attempt import Refused, Whole
 from ctxproxy.proxy.middleware import Relayed, RelayedWhole
+from ctxproxy.proxy.streams import Stream, header
 from ctxproxy.proxy.usage_shown import OF_OTHER_BYTES, raised_body, raised_stream
 
 Settle = Callable[[bool], Awaitable[None]]
@@ -65,8 +66,7 @@ async def relay_stream(
             await answer.write(shown.feed(chunk) if shown else chunk)
         stream.held.clear()
         async for chunk in stream.pump.rest():
-            stream.watch(chunk)
-            if stream.assembler.done and not settled:
+            if stream.watch(chunk) and not settled:
                 settled = True
                 await settle(True)
             await answer.write(shown.feed(chunk) if shown else chunk)

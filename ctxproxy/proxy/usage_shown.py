@@ -6,9 +6,10 @@ from ctxproxy.config.schema import Context
 from ctxproxy.core.codings import MAX_BYTES, decode_body, decoder
 from ctxproxy.core.usage_report import EventRaiser, Logical, raised
 from ctxproxy.errors import BodyTooLarge, UnsupportedEncoding
-from ctxproxy.proxy.attempt import Refused, Stream, Whole, header
+from ctxproxy.proxy.attempt import Refused, Whole
 from ctxproxy.proxy.prepare import Prepared
 from ctxproxy.proxy.rescue import Got
+from ctxproxy.proxy.streams import Stream, header
 
 DECODED_BYTES = 2**50
 """The tee holds back no more than a line: a stream's length is bounded by nothing."""

@@ -18,7 +18,8 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from ctxproxy.ports import Call, Headers
-from ctxproxy.upstream.faults import before_the_head, within_the_body
+from ctxproxy.upstream.body import Body
+from ctxproxy.upstream.faults import before_the_head
 from ctxproxy.upstream.proxies import proxy_for
 
 KEEPALIVE_S = 60.0
@@ -116,7 +117,7 @@ class HttpResponse:
 
     def __init__(self, raw: aiohttp.ClientResponse, idle_timeout_s: float) -> None:
         self._raw = raw
-        self._idle_timeout_s = idle_timeout_s
+        self._body = Body(raw, idle_timeout_s)
 
     @property
     def status(self) -> int:
@@ -131,24 +132,13 @@ class HttpResponse:
         """All headers as they came, hop-by-hop ones included."""
         return list(self._raw.headers.items())
 
-    async def chunks(self) -> AsyncIterator[bytes]:
+    def chunks(self) -> AsyncIterator[bytes]:
         """The body as it comes; only time spent waiting for the upstream counts as idle, not time that the reader takes."""
-        content = self._raw.content
-        while not content.at_eof():
-            try:
-                chunk = content.read_nowait()
-                if not chunk:
-                    async with asyncio.timeout(self._idle_timeout_s):
-                        chunk = await content.readany()
-            except (aiohttp.ClientError, OSError, RuntimeError) as error:  # RuntimeError: read on after `close`
-                self._raw.close()
-                raise within_the_body(error, self._raw.url, idle_s=self._idle_timeout_s) from error
-            if chunk:
-                yield chunk
+        return self._body
 
     async def close(self) -> None:
         """Give up the connection if the body is not at its end; else nothing."""
-        self._raw.close()
+        self._body.close()
 
 
 class _Stale(Exception):

@@ -11,8 +11,8 @@ import pytest
 
 from ctxproxy.core.codings import decoder
 from ctxproxy.ports import Headers
-from ctxproxy.proxy import attempt
-from ctxproxy.proxy.attempt import Pump, Stream
+from ctxproxy.proxy import streams
+from ctxproxy.proxy.streams import Pump, Stream
 from ctxproxy.proxy.tasks import Tasks
 
 
@@ -64,7 +64,7 @@ def test_what_looks_like_an_end_in_a_text_is_none() -> None:
 
 
 def test_only_so_much_is_kept_unread(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(attempt, "UNREAD_BYTES", 3 * len(event("x")))
+    monkeypatch.setattr(streams, "UNREAD_BYTES", 3 * len(event("x")))
     watched = stream()
     for _ in range(3):
         watched.watch(event("x"))
