@@ -12,7 +12,7 @@ from typing import Any
 from ctxproxy.core import jsontext
 from ctxproxy.core.fragments import Calls, Pieces, Tree, add, built
 from ctxproxy.core.messages import Message, make, read
-from ctxproxy.core.plain_chunks import PlainChoice, PlainChunk, plain_chunk
+from ctxproxy.core.plain_chunks import PlainChoice, plain_chunk
 
 DONE = b"[DONE]"
 NO_FINISH = ("", "null")
@@ -80,17 +80,14 @@ class ReplyAssembler:
             if chunk is None:
                 unusual += 1
                 self.feed(data)
-            else:
-                unusual = 0
-                self._feed_plain(chunk)
-
-    def _feed_plain(self, chunk: PlainChunk) -> None:
-        self._model = self._model or chunk.model or ""
-        choice = chunk.choices[0]
-        known = self._choices.get(choice.index)
-        if known is None:
-            known = self._choices[choice.index] = _OpenChoice()
-        known.feed_plain(choice)
+                continue
+            unusual = 0
+            choice = chunk.choices[0]
+            known = self._choices.get(choice.index)
+            if known is None or not self._model:
+                self._model = self._model or chunk.model or ""
+                known = self._choices.setdefault(choice.index, _OpenChoice())
+            known.feed_plain(choice)
 
     @property
     def done(self) -> bool:
@@ -144,16 +141,16 @@ class _OpenChoice:
         self.has_output = False
 
     def feed_plain(self, choice: PlainChoice) -> None:
-        text, role = choice.delta.content, choice.delta.role
+        delta = choice.delta
+        pieces = self._fields.get("content")
+        if self.has_output and delta.role is None and choice.finish_reason is None and type(pieces) is Pieces:
+            pieces.append(delta.content)
+            return
         self._empty = False
-        self.has_output = self.has_output or bool(text)
+        self.has_output = self.has_output or bool(delta.content)
         if choice.finish_reason is not None and choice.finish_reason not in NO_FINISH:
             self._finish_reason = choice.finish_reason
-        pieces = self._fields.get("content")
-        if role is None and type(pieces) is Pieces:
-            pieces.append(text)
-        else:
-            add(self._fields, {"role": role, "content": text})
+        add(self._fields, {"role": delta.role, "content": delta.content})
 
     def feed(self, choice: dict[str, Any]) -> None:
         self._finish_reason = _finish_reason(choice) or self._finish_reason
