@@ -102,13 +102,14 @@ class Stream:
 
         It is read at once where it may hold that end.
         """
-        self._look_for_end(chunk)
         self._unread.append(chunk)
         self._unread_bytes += len(chunk)
+        is_much = self._unread_bytes > UNREAD_BYTES
+        self._look_for_end(chunk, within=not is_much)  # what is read now need not be looked through
+        if is_much and not self._may_end:
+            self._read(self._taken(), self._whole_events)
         if self._may_end:
             self.catch_up()
-        elif self._unread_bytes > UNREAD_BYTES:
-            self._read(self._taken(), self._whole_events)
         return self.assembler.done
 
     def catch_up(self) -> None:
@@ -116,10 +117,11 @@ class Stream:
         if self._unread or self._begun_event:
             self._read(self._taken(), self._to_the_end)
 
-    def _look_for_end(self, chunk: bytes) -> None:
-        if DONE in chunk or (self._seam and DONE in self._seam + chunk):
+    def _look_for_end(self, chunk: bytes, *, within: bool = True) -> None:
+        """Whether the stream's mark has come: across two chunks or, unless they are read anyway, `within` one."""
+        if (within and DONE in chunk) or (self._seam and DONE in self._seam + chunk[: len(DONE)]):
             self._may_end = True
-        self._seam = b"" if chunk.endswith(b"\n") else (self._seam + chunk)[1 - len(DONE) :]
+        self._seam = b"" if chunk.endswith(b"\n") else (self._seam + chunk[1 - len(DONE) :])[1 - len(DONE) :]
 
     def _taken(self) -> bytes:
         chunk = b"".join(self._unread)
@@ -159,6 +161,7 @@ class Stream:
             self._events(data[:end])
         else:
             self.assembler.feed_all(texts)
+        self._may_end = self._may_end or DONE in (data if texts is None else self._begun_event)
 
     def _to_the_end(self, data: bytes) -> None:
         """Read all, and keep nothing."""

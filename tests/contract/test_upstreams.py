@@ -386,6 +386,45 @@ async def test_an_answer_that_stops_names_idle_timeout_s(http: HttpUpstream) -> 
         await server.calls[0].gone.wait()
 
 
+async def test_an_answer_that_goes_on_may_take_longer_than_idle_timeout_s(http: HttpUpstream) -> None:
+    pauses = [asyncio.Event() for _ in range(6)]
+    async with ScriptedUpstream([Sse(*(part for pause in pauses for part in ("a", pause)))]) as server:
+        response = await http.send(call(server.url, chat("x", stream=True), idle_s=8 * SHORT_S))
+        left, chunks = iter(pauses), response.chunks()
+        async for _ in chunks:
+            asyncio.get_running_loop().call_later(2 * SHORT_S, next(left, asyncio.Event()).set)
+        assert all(pause.is_set() for pause in pauses)
+
+
+async def test_a_body_that_nobody_reads_on_is_not_watched(http: HttpUpstream) -> None:
+    loop, fired = asyncio.get_running_loop(), asyncio.Event()
+    pause = asyncio.Event()
+    async with ScriptedUpstream([Sse("a", pause, "b")]) as server:
+        response = await http.send(call(server.url, chat("x", stream=True), idle_s=SHORT_S))
+        chunks = response.chunks()
+        await anext(chunks)
+        loop.call_later(3 * SHORT_S, fired.set)
+        await fired.wait()
+        pause.set()
+        assert b"b" in b"".join([chunk async for chunk in chunks])
+
+
+async def test_a_chunk_that_comes_in_the_instant_of_the_time_limit_is_in_time(http: HttpUpstream) -> None:
+    pause = asyncio.Event()
+    async with ScriptedUpstream([Sse("a", pause, "b")]) as server:
+        response = await http.send(call(server.url, chat("x", stream=True), idle_s=LONG_S))
+        chunks = response.chunks()
+        await anext(chunks)
+        reading = asyncio.ensure_future(anext(chunks))
+        await asyncio.sleep(0)
+        response._body._look()  # of the first wait
+        response._body._look()  # the time limit of this one is reached, and before that is told the chunk is there
+        response._raw.content.feed_data(b"just in time")
+        assert await reading == b"just in time"
+        pause.set()
+        assert b"b" in b"".join([chunk async for chunk in chunks])
+
+
 async def test_a_reader_that_takes_its_time_is_not_the_upstreams_idleness(http: HttpUpstream) -> None:
     async with ScriptedUpstream([Json(200, b"x" * 3_000_000)]) as server:
         response = await http.send(call(server.url, chat("x"), idle_s=SHORT_S))

@@ -265,6 +265,51 @@ def test_the_message_is_always_one_that_can_be_sent_back(chunks):
         assert isinstance(message["content"], str) or message["tool_calls"]
 
 
+ODD_BYTES = st.sampled_from([b'"', b"{", b"}", b",", b"1", b"\\", b"\xff", b" ", b"\n", b"null", b"[DONE]", b'"error":1,', b'"type":0,'])
+ONE_BY_ONE = CHUNKS | st.builds(
+    lambda content, more, beside: {**chunk({"content": content, **more}), **beside},
+    st.text(max_size=3) | st.none() | st.integers(),
+    st.sampled_from([{}, {"role": "assistant"}, {"role": 1}, {"refusal": None}, {"audio": {"id": "a"}}, {"other": "x"}, {"tool_calls": []}]),
+    st.sampled_from([{}, {"object": "chat.completion.chunk"}, {"object": "error"}, {"usage": USAGE}, {"model": None}, {"type": 1}]),
+)
+DAMAGED = st.builds(
+    lambda one, at, odd, ascii_only: (text := json.dumps(one, ensure_ascii=ascii_only).encode("utf-8", "replace"))[:at] + odd + text[at:],
+    ONE_BY_ONE,
+    st.integers(0, 150),
+    ODD_BYTES,
+    st.booleans(),
+)
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(ONE_BY_ONE.map(lambda one: json.dumps(one).encode()) | DAMAGED | st.sampled_from([b"", b"[DONE]", b" [DONE] "]), max_size=8))
+def test_all_events_at_once_give_the_same_reply_as_one_by_one(datas):
+    slow, quick = ReplyAssembler(), ReplyAssembler()
+    for data in datas:
+        slow.feed(data)
+    quick.feed_all(datas)
+    assert quick.result() == slow.result()
+    assert (quick.done, quick.has_output, quick.is_finished) == (slow.done, slow.has_output, slow.is_finished)
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [chunk({"role": "assistant", "content": ""}), chunk({"content": "A"}), chunk({"content": "B"}), chunk({"content": "C"}, finish="stop"), DONE],
+        [chunk({"content": "A"}, finish="null"), chunk({"content": "B", "role": "assistant"}), chunk(finish="length")],
+        [{"choices": [{"delta": {"content": "A"}}]}, chunk({"content": "B"}), {**chunk({"content": "C"}), "model": "other"}],
+        [chunk({"content": "A"}, index=1), chunk({"content": "B"}), chunk({"content": [{"type": "text", "text": "x"}]}), chunk({"content": "y"})],
+        [chunk({"tool_calls": [{"index": 0, "function": {"arguments": part}}]}) for part in "{}[]"] + [chunk({"content": "A"})],
+        [chunk({"content": "A"}), {"error": {"message": "overloaded"}}, chunk({"content": "B"})],
+        [chunk({"content": "A"}), {"choices": [{"index": 0, "message": {"content": "all"}}]}, {"usage": USAGE}],
+    ],
+)
+def test_each_kind_of_event_among_plain_ones_is_taken_in_as_by_itself(events):
+    quick = ReplyAssembler()
+    quick.feed_all([event if isinstance(event, bytes) else json.dumps(event).encode() for event in events])
+    assert quick.result() == assembled(*events)
+
+
 def test_asking_early_changes_nothing():
     assembler = ReplyAssembler()
     assembler.feed(json.dumps(HALF).encode())

@@ -74,6 +74,59 @@ def test_any_chunking_gives_the_same_events(stream, cuts, limit):
     assert events_of(chunks, max_event_bytes=limit) == whole == events_of(one_by_one(stream), max_event_bytes=limit)
 
 
+def read_plainly(chunks, **options):
+    """As `events_of`, by `plain` wherever that reads a chunk."""
+    reader, events = SseReader(**options), []
+    for chunk in chunks:
+        datas = reader.plain(chunk)
+        events += reader.feed(chunk) if datas is None else data(*(one.removeprefix(b" ") for one in datas))
+    last = reader.finish()
+    return events + ([last] if last else []), reader.overflowed
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(STREAMS, st.lists(st.integers(0, 120), max_size=8), st.sampled_from([10_000, 9, 3, 0]))
+def test_what_is_read_plainly_is_what_is_read_else(stream, cuts, limit):
+    points = [0, *sorted(min(cut, len(stream)) for cut in cuts), len(stream)]
+    chunks = [stream[start:end] for start, end in itertools.pairwise(points)]
+    assert read_plainly(chunks, max_event_bytes=limit) == events_of(chunks, max_event_bytes=limit)
+    after_each = [stream[start:end] + b"\n\n" for start, end in itertools.pairwise(points)]
+    assert read_plainly(after_each, max_event_bytes=limit) == events_of(after_each, max_event_bytes=limit)
+
+
+@pytest.mark.parametrize(
+    ("before", "chunk", "datas"),
+    [
+        (b"", b"data: a\n\ndata:b\n\ndata:  c \n\n", [b" a", b"b", b"  c "]),
+        (b"data: a\n\n", b"data:\n\n", [b""]),
+        (b": ping\r\n\n", b"data: a\n\n", [b" a"]),
+        (b"", b"data: a\n\ndata: b\n", None),
+        (b"", b"data: a\n\n\n", None),
+        (b"", b"data: a\ndata: b\n\n", None),
+        (b"", b"data: a\n\n: ping\n\n", None),
+        (b"", b"event: x\ndata: a\n\n", None),
+        (b"", b"data: a\r\n\r\n\n\n", None),
+        (b"", b"\xef\xbb\xbfdata: a\n\n", None),
+        (b"", b"", None),
+        (b"event: x\n", b"data: a\n\n", None),
+        (b"eve", b"data: a\n\n", None),
+        (b"data: a\r\n\r", b"data: a\n\n", None),
+        (b"data: " + b"x" * 100, b"data: a\n\n", None),
+        (b"", b"data: " + b"x" * 100 + b"\n\n", None),
+    ],
+)
+def test_only_whole_events_of_one_data_line_each_are_read_plainly(before, chunk, datas):
+    reader = SseReader(max_event_bytes=50)
+    reader.feed(before)
+    assert reader.plain(chunk) == datas
+
+
+def test_a_byte_order_mark_behind_plain_events_is_none():
+    reader = SseReader()
+    assert reader.plain(b"data: a\n\n") == [b" a"]
+    assert reader.feed(b"\xef\xbb\xbfdata: a\n\n") == [Event(is_comment_only=True)]
+
+
 def test_an_event_without_its_blank_line_is_told_at_the_end_once():
     reader = SseReader()
     assert reader.feed(b"data: a\n") == []

@@ -6,10 +6,15 @@ import gzip
 import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from ctxproxy.core.codings import decoder
+from ctxproxy.core.reply import Reply, ReplyAssembler
+from ctxproxy.core.sse import SseReader
 from ctxproxy.ports import Headers
 from ctxproxy.proxy import streams
 from ctxproxy.proxy.streams import Pump, Stream
@@ -88,3 +93,51 @@ def test_the_end_is_seen_also_where_it_began_in_what_was_held_back(size: int) ->
     watched.hold(event("hi") + END[:size])
     watched.watch(END[size:])
     assert watched.assembler.done
+
+
+def read_whole(body: bytes) -> tuple[Reply, bool]:
+    """What the readers of `core` make of a stream, event by event."""
+    reader, assembler = SseReader(), ReplyAssembler()
+    for one in reader.feed(body):
+        assembler.feed(one.data, one.name)
+    return assembler.result(), assembler.done
+
+
+PARTS = st.sampled_from(
+    [
+        *(event(text) for text in ("word ", "你好", "[DONE]", "x" * 90)),
+        event("a").replace(b"\n", b"\r\n"),
+        event("b").replace(b"data: ", b"data:"),
+        event("c").replace(b"\n\n", b"\n"),
+        b"\n",
+        b": ping\n\n",
+        b"event: error\ndata: {}\n\n",
+        b'data: {"error":{"message":"context too long"}}\n\n',
+        b'data: {"choices":[{"index":0,"delta":{"role":"assistant","content":""}}]}\n\n',
+        b'data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{}"}}]}}]}\n\n',
+        b'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\n',
+        b'data: {"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":3}}\n\n',
+        b"data: {\n\n",
+        END,
+        END.replace(b"\n", b"\r\n"),
+    ]
+)
+
+
+@pytest.mark.parametrize("unread_bytes", [0, 150, 400, 16_384])
+@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(PARTS, max_size=12).map(b"".join), st.lists(st.integers(0, 1500), max_size=10), st.integers(0, 3))
+def test_a_stream_cut_anywhere_is_read_as_if_event_by_event(
+    monkeypatch: pytest.MonkeyPatch, unread_bytes: int, body: bytes, cuts: list[int], held: int
+) -> None:
+    monkeypatch.setattr(streams, "UNREAD_BYTES", unread_bytes)
+    points = [0, *sorted(min(cut, len(body)) for cut in cuts), len(body)]
+    watched = stream()
+    for at, (start, end) in enumerate(pairwise(points)):
+        if at < held and not watched.assembler.has_output:
+            watched.hold(body[start:end])
+        else:
+            watched.watch(body[start:end])
+        assert watched.assembler.done == read_whole(body[:end])[1]
+    watched.catch_up()
+    assert (watched.assembler.result(), watched.assembler.done) == read_whole(body)
