@@ -25,8 +25,8 @@ from tests.scripted_upstream import Answer, ScriptedUpstream
 
 MEGABYTE = 1_048_576
 CACHES_BYTES = COUNTS_BYTES + IDENTITIES_BYTES + READINGS_BYTES + (Sessions().cache_mb + StoreSettings().cache_mb) * MEGABYTE
-IDLE_LIMIT = CACHES_BYTES + 40 * MEGABYTE
-"""All caches as they are configured, SQLite's page caches, and what the allocator keeps of large bodies (`wiring.keep_large_blocks`)."""
+IDLE_LIMIT = CACHES_BYTES
+"""All caches as they are configured."""
 BODY_BYTES = 4 * MEGABYTE
 BODY_LIMIT = 60 * MEGABYTE
 AT_ONCE = 4

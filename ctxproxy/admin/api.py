@@ -19,7 +19,7 @@ from ctxproxy.core.fates import fates
 from ctxproxy.core.messages import Tip, text_of
 from ctxproxy.core.plan import plan
 from ctxproxy.core.planned import Plan
-from ctxproxy.core.records import Session, SessionKey
+from ctxproxy.core.records import Session, SessionKey, span_of
 from ctxproxy.core.situation import Situation
 from ctxproxy.core.stages.base import MARKER_DIGITS
 from ctxproxy.errors import BadRequest, Conflict, NotFound
@@ -139,8 +139,8 @@ class _Api:
         forgotten = [Forget(key, row.tip) for row in rows if row.tip in session.forgotten]
         await self._state.store.apply([opened, AppendMessages(key, tuple(rows)), MoveTip(key, None, tip), chosen, *forgotten])
         await self._state.store.carryover.copy_preload(session.key, key)
-        if self._state.settings().memory.facts:
-            self._state.facts.note(key, "", rows)
+        if self._state.settings().memory.facts and rows:
+            self._state.facts.note(key, "", span_of(rows))
         return web.json_response({"id": key.id, "name": key.name, "tip": tip}, status=201)
 
     async def erase(self, request: web.Request) -> web.Response:

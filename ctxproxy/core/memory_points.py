@@ -38,6 +38,7 @@ ANCHOR_SHARE = 0.25
 """So that an anchor never weighs more than what was said in words."""
 KEY_WORDS, KEY_HAN_CHARS = 6, 16
 REMARKED = 2
+"""Messages of the user before the new ones that a remark in those may mean."""
 EDGE_CHARS = 20_000
 """Of a longer text, what lies further inside is pasted: nobody tells there who he is."""
 MOST_COMPARED = 150
@@ -55,17 +56,6 @@ class Told(NamedTuple):
     tip: Tip
     message: Message
     time: float
-
-
-def last_heard(messages: Sequence[Message], tips: Sequence[Tip]) -> tuple[Told, ...]:
-    """The user messages at a history's end that a remark in the next one may mean: "remember this", "not important"."""
-    found: list[Told] = []
-    for at in range(len(messages) - 1, -1, -1):
-        if messages[at].role == "user":
-            found.append(Told(tips[at], messages[at], 0.0))
-        if len(found) == REMARKED:
-            break
-    return tuple(reversed(found))
 
 
 def changes(fresh: Sequence[Told], before: Sequence[Told], held: Sequence[MemoryPoint], session: SessionKey, memo: Memo = no_memo) -> PointChanges:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from ctxproxy.core.messages import Tip
-from ctxproxy.core.records import SessionKey
+from ctxproxy.core.records import SessionKey, Span
 
 PointKind: TypeAlias = Literal["entity", "place", "number", "date", "decision", "preference", "rule", "note", "action", "feedback", "anchor"]
 PointSource: TypeAlias = Literal["rules", "summary"]
@@ -65,3 +65,12 @@ class PointChanges:
 
     def __bool__(self) -> bool:
         return bool(self.new or self.replaced or self.taken_back)
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """A conversation with messages that were not read for memory points yet: those, and whose session it is."""
+
+    session: SessionKey
+    user: str
+    span: Span

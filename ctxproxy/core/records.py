@@ -5,7 +5,7 @@ Times are seconds since the epoch, UTC. All are immutable but for a session's ti
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, field
 from operator import add
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -126,6 +126,30 @@ class StoredMessage:
             message = from_log(self.raw) if self.raw else Message(b"", {"role": self.role})
             object.__setattr__(self, "_message", message)
         return message
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Messages of a log that follow each other, named by its ends: those behind `after` up to `tip`."""
+
+    after: Tip
+    tip: Tip
+
+
+def runs_of(rows: Iterable[StoredMessage]) -> list[list[StoredMessage]]:
+    """Newly written messages parted where one does not follow the one before: an answer with several choices has as many ends."""
+    runs: list[list[StoredMessage]] = []
+    for row in rows:
+        if runs and row.parent == runs[-1][-1].tip:
+            runs[-1].append(row)
+        else:
+            runs.append([row])
+    return runs
+
+
+def span_of(run: Sequence[StoredMessage]) -> Span:
+    """The span that these messages, one at least, are."""
+    return Span(run[0].parent, run[-1].tip)
 
 
 @dataclass(frozen=True, slots=True)

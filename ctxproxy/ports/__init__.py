@@ -8,7 +8,21 @@ from typing import Protocol
 
 from ctxproxy.core.effects import Effect
 from ctxproxy.core.messages import Tip
-from ctxproxy.core.records import Checkpoint, Located, LogPage, Owned, Page, Pin, Session, SessionKey, StoredMessage, Summary, Totals, WindowBelief
+from ctxproxy.core.records import (
+    Checkpoint,
+    Located,
+    LogPage,
+    Owned,
+    Page,
+    Pin,
+    Session,
+    SessionKey,
+    Span,
+    StoredMessage,
+    Summary,
+    Totals,
+    WindowBelief,
+)
 from ctxproxy.ports.memory import Carryover, Chunks, Facts, Grants, Graphs, Ratings
 
 Headers = Sequence[tuple[str, str]]
@@ -108,6 +122,14 @@ class Store(Protocol):
 
     async def history(self, key: SessionKey, tip: Tip) -> list[StoredMessage]:
         """The messages from the root to `tip`, oldest first; [] for the root or an unknown tip."""
+        ...
+
+    async def span(self, key: SessionKey, span: Span, max_bytes: int) -> list[StoredMessage]:
+        """The first messages of a span, oldest first: so many bytes at most, but one at least; [] where it does not begin on the way to its end."""
+        ...
+
+    async def heard(self, key: SessionKey, tip: Tip, limit: int) -> list[StoredMessage]:
+        """The newest messages of users in the history up to `tip`, at most `limit`, oldest first."""
         ...
 
     async def log(self, key: SessionKey, after: int, limit: int) -> LogPage:

@@ -9,8 +9,8 @@ from ctxproxy.core.carryover import Digest, Preload, Restore
 from ctxproxy.core.chunks import Chunk, Indexed, Piece, StoredVector
 from ctxproxy.core.effects import OpenSession
 from ctxproxy.core.graph import Edge, Graph, Node
-from ctxproxy.core.messages import Tip
-from ctxproxy.core.points import MemoryPoint, PointChanges
+from ctxproxy.core.messages import ROOT, Tip
+from ctxproxy.core.points import MemoryPoint, PointChanges, Unread
 from ctxproxy.core.records import SessionKey
 from ctxproxy.core.sharing import Grant, Rating, RatingTotals
 from ctxproxy.core.text_index import Place, Postings
@@ -54,8 +54,15 @@ class Carryover(Protocol):
 class Facts(Protocol):
     """Keeps memory points. They go with their session, and with the message that told them."""
 
-    async def put(self, key: SessionKey, user: str, changes: PointChanges) -> bool:
-        """Carry changes out in one transaction; the newest of a kind and key is in force. False if the session is not there."""
+    async def put(self, key: SessionKey, user: str, changes: PointChanges, read_to: Tip = ROOT) -> bool:
+        """Carry changes out in one transaction, and keep that the session was read up to the message `read_to`, if one is given.
+
+        The newest of a kind and key is in force. False if the session is not there.
+        """
+        ...
+
+    async def unread(self, limit: int) -> list[Unread]:
+        """The conversations with messages that were stored behind the last one that was read, last used first."""
         ...
 
     async def take(self, key: SessionKey, points: Sequence[MemoryPoint]) -> bool:

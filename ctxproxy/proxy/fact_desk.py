@@ -1,18 +1,21 @@
-"""What is worth knowing of newly stored messages is noted behind the answers: one session's in order, never on a request's path."""
+"""What is worth knowing of newly stored messages is noted behind the answers: one session's in order, never on a request's path.
+
+Nothing of the messages is held while they wait: they are read from the store when their time has come. The store knows how far each
+conversation was read, so that what still waits when the process ends is read after the next start (`fact_backfill`).
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
-from ctxproxy.core.memory_points import Told, changes
+from ctxproxy.core.memory_points import REMARKED, Told, changes
 from ctxproxy.core.messages import Tip
 from ctxproxy.core.points import MemoryPoint, Point, PointChanges
-from ctxproxy.core.records import Session, SessionKey, StoredMessage
-from ctxproxy.core.wire import from_log
+from ctxproxy.core.records import Session, SessionKey, Span, StoredMessage
 from ctxproxy.errors import StoreUnavailable
 from ctxproxy.ports import Store
 from ctxproxy.proxy.counting import Readings
@@ -24,28 +27,17 @@ from ctxproxy.proxy.tasks import Tasks
 log = logging.getLogger("ctxproxy")
 AT_ONCE_BYTES = 65_536
 """Of messages that are read in one go: a tenth of a second of a thread, which gives way to requests in between."""
-HEARD_BEFORE = 2
-"""Of the messages read before, the user's that a remark in the next ones may mean."""
-MOST_WAITING = 100
-"""Of one session: where the store is slower than its conversation, what is older is not noted."""
 MOST_OF_USER = 300
 """Points of a user's other sessions that new words are compared with."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    """Messages of a session that were stored, or points that came with a summary of it; `tip` is the last message that it is about."""
+    """Messages of a session that were stored, or points that came with a summary of its history up to the span's end."""
 
-    tip: Tip
+    span: Span
     user: str = ""
-    rows: tuple[StoredMessage, ...] = ()
-    before: tuple[Told, ...] = ()
     points: tuple[Point, ...] = ()
-
-    @property
-    def size_bytes(self) -> int:
-        """What it holds in memory."""
-        return sum(len(row.raw) for row in self.rows)
 
 
 @dataclass(slots=True)
@@ -56,27 +48,11 @@ class _Line:
     work: asyncio.Task[None]
 
 
-def _batches(rows: Sequence[StoredMessage]) -> Iterator[list[StoredMessage]]:
-    """Messages in order, as many at once as may be read."""
-    batch: list[StoredMessage] = []
-    size = 0
-    for row in rows:
-        size += len(row.raw)
-        if batch and size > AT_ONCE_BYTES:
-            yield batch
-            batch, size = [], len(row.raw)
-        batch.append(row)
-    if batch:
-        yield batch
-
-
 def _together(first: _Job, second: _Job) -> _Job | None:
-    """Messages that follow each other as one job; None where they are too many, or of two users, or something else is to be done."""
-    if not (first.rows and second.rows) or first.user != second.user or second.rows[0].parent != first.tip:
+    """Messages that follow each other as one job; None where something else is to be done, or another user said them."""
+    if first.points or second.points or first.user != second.user or first.span.tip != second.span.after:
         return None
-    if first.size_bytes + second.size_bytes > AT_ONCE_BYTES:
-        return None
-    return replace(first, tip=second.tip, rows=(*first.rows, *second.rows))
+    return replace(first, span=Span(first.span.after, second.span.tip))
 
 
 class FactDesk:
@@ -92,17 +68,14 @@ class FactDesk:
         self._writing = asyncio.Lock()
         """Held while a job is done."""
 
-    def note(self, key: SessionKey, user: str, rows: Sequence[StoredMessage], before: Sequence[Told] = ()) -> None:
-        """Have these messages read; `before` are user messages right before them that a remark may mean. Returns at once."""
-        for batch in _batches(rows):
-            self._add(key, _Job(batch[-1].tip, user, tuple(batch), tuple(before)))
-            heard = [row for row in batch if row.role == "user" and row.raw][-HEARD_BEFORE:]
-            before = [Told(row.tip, from_log(row.raw), row.created) for row in heard] or before
+    def note(self, key: SessionKey, user: str, span: Span) -> None:
+        """Have these messages read; returns at once."""
+        self._add(key, _Job(span, user))
 
     def note_summary(self, key: SessionKey, tip: Tip, points: Sequence[Point]) -> None:
         """Have the points kept that came with a summary of the history up to `tip`; returns at once."""
         if points:
-            self._add(key, _Job(tip, points=tuple(points)))
+            self._add(key, _Job(Span(tip, tip), points=tuple(points)))
 
     async def done(self, key: SessionKey) -> None:
         """Wait until nothing waits for a session any more."""
@@ -113,7 +86,6 @@ class FactDesk:
         """Note nothing more of these sessions; what is just being written is waited for."""
         for key in keys:
             if line := self._lines.get(key):
-                self._lull.hold(-sum(job.size_bytes for job in line.jobs))
                 line.jobs.clear()
         async with self._writing:
             return
@@ -122,63 +94,75 @@ class FactDesk:
         """Nothing: each job looks for itself what was forgotten before and while it was done."""
 
     def _add(self, key: SessionKey, job: _Job) -> None:
-        self._lull.hold(job.size_bytes)
         line = self._lines.get(key)
         if line is None:
             jobs = deque([job])
             self._lines[key] = _Line(jobs, self._tasks.start(self._work(key, jobs), "facts"))
-            return
-        if line.jobs and (both := _together(line.jobs[-1], job)):
+        elif line.jobs and (both := _together(line.jobs[-1], job)):
             line.jobs[-1] = both
-            return
-        if len(line.jobs) >= MOST_WAITING:
-            self._lull.hold(-line.jobs.popleft().size_bytes)
-            self._metrics.memory_points.labels("left_out").inc()
-        line.jobs.append(job)
+        else:
+            line.jobs.append(job)
 
     async def _work(self, key: SessionKey, jobs: deque[_Job]) -> None:
         """Do all that waits for a session, one after the other."""
         try:
             while jobs:
                 async with self._lull.piece(), self._writing:
-                    if jobs:
-                        job = jobs.popleft()
-                        self._lull.hold(-job.size_bytes)
-                        await self._do(key, job)
+                    if jobs and (rest := await self._do(key, jobs.popleft())):
+                        jobs.appendleft(rest)
         finally:
             del self._lines[key]
 
-    async def _do(self, key: SessionKey, job: _Job) -> None:
+    async def _do(self, key: SessionKey, job: _Job) -> _Job | None:
+        """What is left of a job when a piece of it is done."""
         try:
             session = await self._store.session(key)
-            if session is None or not await self._is_of(session, job):
-                return
-            found = PointChanges(job.points) if job.points else await self._read(key, job, session.forgotten)
-            if found and await self._store.facts.put(key, job.user or session.user, found):
-                self._metrics.memory_points.labels("summary" if job.points else "rules").inc(len(found.new))
-                await forgotten_meanwhile(self._store, key, job.tip, session.forgotten)
+            if session is None:
+                return None
+            return await (self._keep(session, job) if job.points else self._read(session, job))
         except StoreUnavailable as error:
             self._metrics.memory_points.labels("failed").inc()
             log.warning("could not note the facts of session %s: %s", key.id, error.message)
         except Exception as error:
             self._metrics.memory_points.labels("failed").inc()
             log.exception("reading the facts of a session failed: %s", type(error).__name__)
+        return None
 
-    async def _is_of(self, session: Session, job: _Job) -> bool:
-        """Whether what a job is about is there still: another process may have erased it, and the session may have been begun anew since."""
-        if job.rows:
-            return job.rows[-1].created >= session.created or await self._store.known(session.key, [job.tip]) > 0
-        return bool(await self._store.summaries(session.key, [job.tip]))
+    async def _keep(self, session: Session, job: _Job) -> None:
+        """The points of a summary, if that is there still: the session may have been begun anew since."""
+        tip = job.span.tip
+        if await self._store.summaries(session.key, [tip]):
+            await self._put(session, job.user, PointChanges(job.points), tip, "summary")
 
-    async def _read(self, key: SessionKey, job: _Job, forgotten: Collection[Tip]) -> PointChanges:
-        rows = [row for row in job.rows if row.raw and not row.partial and row.tip not in forgotten]
-        fresh = [Told(row.tip, from_log(row.raw), row.created) for row in rows]
-        heard = any(one.message.role == "user" for one in fresh)
-        held = await self._held(key, job.user) if heard else []  # what users say may end something, what others say cannot
-        return await asyncio.to_thread(changes, fresh, job.before, held, key, self._readings)
+    async def _read(self, session: Session, job: _Job) -> _Job | None:
+        rows = await self._store.span(session.key, job.span, AT_ONCE_BYTES)
+        if not rows:
+            return None
+        read_to = rows[-1].tip
+        await self._put(session, job.user, await self._changes(session, job, rows), read_to, "rules")
+        return None if read_to == job.span.tip else replace(job, span=Span(read_to, job.span.tip))
+
+    async def _put(self, session: Session, user: str, found: PointChanges, tip: Tip, source: str) -> None:
+        read_to = tip if source == "rules" else ""
+        if await self._store.facts.put(session.key, user or session.user, found, read_to) and found:
+            self._metrics.memory_points.labels(source).inc(len(found.new))
+            await forgotten_meanwhile(self._store, session.key, tip, session.forgotten)
+
+    async def _changes(self, session: Session, job: _Job, rows: Sequence[StoredMessage]) -> PointChanges:
+        fresh = _told(session, rows)
+        if not any(one.message.role == "user" for one in fresh):  # what users say may end something, what others say cannot
+            return await asyncio.to_thread(changes, fresh, (), [], session.key, self._readings)
+        before = _told(session, await self._store.heard(session.key, job.span.after, REMARKED))
+        held = await self._held(session.key, job.user)
+        return await asyncio.to_thread(changes, fresh, before, held, session.key, self._readings)
 
     async def _held(self, key: SessionKey, user: str) -> list[MemoryPoint]:
         """What is in force in the session and in its user's others, oldest first."""
         own = [one for one in await self._store.facts.of(key) if one.in_force]
         others = await self._store.facts.of_user(key.tenant, user, MOST_OF_USER) if user else []
         return sorted((*own, *(one for one in others if one.session != key)), key=lambda one: one.point.time)
+
+
+def _told(session: Session, rows: Sequence[StoredMessage]) -> list[Told]:
+    """What these messages say, but for what broke off and what is not to be known any more."""
+    return [Told(row.tip, row.message, row.created) for row in rows if row.raw and not row.partial and row.tip not in session.forgotten]

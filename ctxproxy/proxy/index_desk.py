@@ -1,23 +1,26 @@
-"""The search index is written behind the answers; what is not in it yet is found all the same, from memory."""
+"""The search index is written behind the answers; what is not in it yet is found all the same, in the request's own history.
+
+Nothing of the messages is held while they wait: they are read from the store when their time has come.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import accumulate
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 
 from ctxproxy.core.chunks import Chunk, Indexed, chunks_of, parts_of
 from ctxproxy.core.messages import ROOT, Message, Tip
-from ctxproxy.core.records import SessionKey, Summary
+from ctxproxy.core.records import Session, SessionKey, Span, StoredMessage, Summary
 from ctxproxy.core.retrieval import merged
 from ctxproxy.core.search_terms import terms_of
+from ctxproxy.core.sessions import Reconciled
 from ctxproxy.core.text_index import Posting, Postings
-from ctxproxy.core.wire import from_log
 from ctxproxy.errors import StoreUnavailable
 from ctxproxy.ports import Store
+from ctxproxy.proxy.erasing import forgotten_meanwhile
 from ctxproxy.proxy.lull import Lull
 from ctxproxy.proxy.metrics import Metrics
 from ctxproxy.proxy.tasks import Tasks
@@ -31,30 +34,41 @@ KNOWN_SESSIONS = 10_000
 """Of how many sessions is remembered that their whole history is in the index or waits for it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
-    """A message to index, as it stands in the log: its turn (1 is the first), and when it was said."""
+@dataclass(slots=True)
+class _Stretch:
+    """Messages that wait: those of the log behind `after` up to `tip`; so many messages of users stand before them."""
 
-    raw: bytes
+    after: Tip
+    tip: Tip
     turn: int
-    created: float
 
 
 @dataclass(slots=True)
-class _Covered:
-    """Of a session: the tip of a history all of which is in the index or waits for it, and what was noted since."""
+class _Waiting:
+    """What waits of one session."""
 
-    tip: Tip
-    since: set[Tip]
+    stretches: list[_Stretch] = field(default_factory=list)
+    summaries: dict[Tip, Summary] = field(default_factory=dict)
 
-    def holds(self, tips: Sequence[Tip]) -> bool:
-        """Whether all of a history is covered; what another process has stored meanwhile is not."""
-        for tip in reversed(tips):
-            if tip == self.tip:
-                return True
-            if tip not in self.since:
-                return False
-        return True
+    def add(self, span: Span, turn: int) -> None:
+        last = self.stretches[-1] if self.stretches else None
+        if last and last.tip == span.after:
+            last.tip = span.tip
+        else:
+            self.stretches.append(_Stretch(span.after, span.tip, turn))
+
+    def written(self, stretch: _Stretch, rows: Sequence[StoredMessage]) -> None:
+        """The first messages of a stretch wait no more; without any, none of it does: the log does not have it."""
+        stretch.after = rows[-1].tip if rows else stretch.tip
+        stretch.turn += sum(row.role == "user" for row in rows)
+        if stretch.after == stretch.tip and stretch in self.stretches:
+            self.stretches.remove(stretch)
+
+    def places(self, tips: Sequence[Tip]) -> set[int]:
+        """Which of a history's messages wait."""
+        at = {tip: place for place, tip in enumerate(tips)}
+        ends = [(0 if one.after == ROOT else at.get(one.after, len(tips)) + 1, at.get(one.tip, -1) + 1) for one in self.stretches]
+        return {place for start, end in ends for place in range(start, end)}
 
 
 class IndexDesk:
@@ -70,84 +84,80 @@ class IndexDesk:
         self._metrics = metrics
         self._tasks = tasks
         self._lull = lull
-        self._waiting: dict[SessionKey, dict[Tip, Said | Summary]] = {}
+        self._waiting: dict[SessionKey, _Waiting] = {}
         self._work: dict[SessionKey, asyncio.Task[None]] = {}
-        self._complete: OrderedDict[SessionKey, _Covered] = OrderedDict()
+        self._complete: OrderedDict[SessionKey, Tip] = OrderedDict()
+        """The history up to this message is in the index, or waits for it."""
         self._writing = asyncio.Lock()
         """Held while a piece is written."""
 
-    def note(self, key: SessionKey, messages: Mapping[Tip, Said]) -> None:
-        """Have messages indexed; returns at once, and they can be found from now on."""
-        if messages and self._is_wanted():
-            self._let_go(key, messages)
-            self._waiting.setdefault(key, {}).update(messages)
-            self._lull.hold(sum(map(_size_of, messages.values())))
-            if covered := self._complete.get(key):
-                covered.since.update(messages)
-            self._begin(key)
+    def note(self, key: SessionKey, span: Span, turn: int) -> None:
+        """Have stored messages indexed, before which so many messages of users stand; returns at once."""
+        if not self._is_wanted():
+            return
+        self._waiting.setdefault(key, _Waiting()).add(span, turn)
+        if span.after == self._complete.get(key, ROOT):
+            self._cover(key, span.tip)
+        self._begin(key)
 
     def note_summary(self, key: SessionKey, summary: Summary) -> None:
         """Have a summary indexed, in parts that count below 0: they are no part of what was said."""
         if self._is_wanted():
-            name = f"summary {summary.tip}"
-            self._let_go(key, [name])
-            self._waiting.setdefault(key, {})[name] = summary
-            self._lull.hold(_size_of(summary))
+            self._waiting.setdefault(key, _Waiting()).summaries[summary.tip] = summary
             self._begin(key)
 
-    async def postings(self, key: SessionKey, terms: Sequence[str], history: Sequence[Message], tips: Sequence[Tip], now: float) -> Postings:
-        """Where terms stand in a session; what its history holds that was never indexed is now. Raises StoreUnavailable."""
-        covered = self._complete.get(key)
-        if covered is None or not covered.holds(tips[:-1]):
-            await self._complete_from(key, history, tips, now)
-        self._complete[key] = _Covered(tips[-2] if len(tips) > 1 else ROOT, set())
-        self._complete.move_to_end(key)
-        if len(self._complete) > KNOWN_SESSIONS:
-            self._complete.popitem(last=False)
-        waiting = dict(self._waiting.get(key, {}))
-        stored = await self._store.chunks.postings(key, terms)
-        return await asyncio.to_thread(_with_waiting, stored, waiting, terms) if waiting else stored
+    async def postings(self, key: SessionKey, terms: Sequence[str], asked: Reconciled) -> Postings:
+        """Where terms stand in a session; what a request's history holds that was never indexed is now. Raises StoreUnavailable."""
+        last = len(asked.tips) - 1
+        stored = min(asked.fresh_from, last)
+        tip = asked.tips[stored - 1] if stored else ROOT
+        if self._complete.get(key, ROOT) != tip:
+            await self._complete_to(key, asked, stored)
+            self._cover(key, tip)
+        waiting = self._waiting.get(key, _Waiting())
+        places = {*waiting.places(asked.tips), *range(stored, last)} - {last}
+        summaries = list(waiting.summaries.values())
+        found = await self._store.chunks.postings(key, terms)
+        if not (places or summaries):
+            return found
+        said = [(asked.tips[place], asked.history[place]) for place in sorted(places, reverse=True)]
+        return await asyncio.to_thread(_with_waiting, found, summaries, said, terms)
 
     async def erase(self, keys: Collection[SessionKey]) -> None:
         """Index nothing more of these sessions; what is just being written is waited for."""
         for key in keys:
-            self._let_go(key)
+            self._waiting.pop(key, None)
             self._complete.pop(key, None)
         async with self._writing:
             return
 
     async def forget(self, key: SessionKey, tips: Collection[Tip]) -> None:
-        """Let go of what waits of these messages; what is just being written is waited for, and the store takes out what it has."""
-        self._let_go(key, [name for tip in tips for name in (tip, f"summary {tip}")])
+        """Let go of summaries of these messages; each piece looks for itself which messages were forgotten before and while it was written."""
+        if waiting := self._waiting.get(key):
+            for tip in tips:
+                waiting.summaries.pop(tip, None)
         async with self._writing:
             return
 
-    async def _complete_from(self, key: SessionKey, history: Sequence[Message], tips: Sequence[Tip], now: float) -> None:
-        held = await self._store.chunks.indexed(key) | self._waiting.get(key, {}).keys()
-        turns = accumulate(message.role == "user" for message in history)
-        self.note(key, {tip: Said(m.raw, turn, now) for tip, m, turn in zip(tips[:-1], history, turns, strict=False) if m.raw and tip not in held})
+    async def _complete_to(self, key: SessionKey, asked: Reconciled, stored: int) -> None:
+        """Note what of the first `stored` messages is neither in the index nor waits."""
+        indexed = await self._store.chunks.indexed(key)
+        waiting = self._waiting.get(key, _Waiting()).places(asked.tips)
+        turn = 0
+        for place, tip in enumerate(asked.tips[:stored]):
+            if tip not in indexed and place not in waiting:
+                self.note(key, Span(asked.tips[place - 1] if place else ROOT, tip), turn)
+            turn += asked.history[place].role == "user"
+
+    def _cover(self, key: SessionKey, tip: Tip) -> None:
+        self._complete[key] = tip
+        self._complete.move_to_end(key)
+        if len(self._complete) > KNOWN_SESSIONS:
+            self._complete.popitem(last=False)
 
     def _begin(self, key: SessionKey) -> None:
         if key not in self._work:
             self._work[key] = self._tasks.start(self._write(key), "index")
-
-    def _let_go(self, key: SessionKey, names: Iterable[Tip] | None = None) -> int:
-        """What waits of a session waits no more (None: all of it); its bytes."""
-        waiting = self._waiting.get(key, {})
-        gone = [waiting.pop(name) for name in (tuple(waiting) if names is None else names) if name in waiting]
-        if not waiting:
-            self._waiting.pop(key, None)
-        size = sum(map(_size_of, gone))
-        self._lull.hold(-size)
-        return size
-
-    async def _write_piece(self, key: SessionKey) -> None:
-        waiting = self._waiting.get(key, {})
-        batch = _batch(waiting)
-        made = await asyncio.to_thread(_indexed, await self._standing(key, batch))
-        await self._store.chunks.add(key, made)
-        self._written(key)
-        self._let_go(key, [name for name, one in batch.items() if waiting.get(name) is one])
 
     async def _write(self, key: SessionKey) -> None:
         """Hand all that waits for a session to the store; where it does not answer, that is indexed when the session is next searched."""
@@ -159,63 +169,68 @@ class IndexDesk:
             self._metrics.store_errors.inc()
             log.warning("session %s could not be indexed: %s", key.id, error.message)
         finally:
-            if self._let_go(key):
+            if self._waiting.pop(key, None):
                 self._complete.pop(key, None)
             del self._work[key]
 
-    async def _standing(self, key: SessionKey, batch: Mapping[Tip, Said | Summary]) -> dict[Tip, Said | Summary]:
-        """What of it is there still: another process may have erased the session, also if it was begun anew since, or what a summary tells of."""
-        session = await self._store.session(key)
-        if session is None:
-            return {}
-        summaries = [one.tip for one in batch.values() if isinstance(one, Summary)]
-        kept = {one.tip for one in await self._store.summaries(key, summaries)} if summaries else set()
-        old = [name for name, one in batch.items() if isinstance(one, Said) and one.created < session.created]  # as in a fork
-        gone = {name for name in old if not await self._store.known(key, [name])}
-        return {name: one for name, one in batch.items() if (one.tip in kept if isinstance(one, Summary) else name not in gone)}
+    async def _write_piece(self, key: SessionKey) -> None:
+        waiting, session = self._waiting.get(key), await self._store.session(key)
+        if waiting and session and waiting.stretches:
+            await self._write_rows(session, waiting, waiting.stretches[0])
+        elif waiting and session:
+            await self._write_summaries(session, waiting)
+        is_left = session and waiting and (waiting.stretches or waiting.summaries)
+        if not is_left and self._waiting.get(key) is waiting:
+            self._waiting.pop(key, None)
+
+    async def _write_rows(self, session: Session, waiting: _Waiting, stretch: _Stretch) -> None:
+        rows = await self._store.span(session.key, Span(stretch.after, stretch.tip), AT_ONCE_BYTES)
+        if any(row.raw and row.tip not in session.forgotten for row in rows):
+            made = await asyncio.to_thread(_pieces_of_rows, rows, stretch.turn, session.forgotten)
+            await self._store.chunks.add(session.key, made)
+            await forgotten_meanwhile(self._store, session.key, rows[-1].tip, session.forgotten)
+            self._written(session.key)
+        waiting.written(stretch, rows)
+
+    async def _write_summaries(self, session: Session, waiting: _Waiting) -> None:
+        """Those that are there still: what they tell of may have been erased since."""
+        batch = dict(waiting.summaries)
+        there = {one.tip for one in await self._store.summaries(session.key, list(batch))}
+        made = await asyncio.to_thread(lambda: [piece for tip, one in batch.items() if tip in there for piece in _pieces_of_summary(one)])
+        await self._store.chunks.add(session.key, made)
+        self._written(session.key)
+        waiting.summaries = {tip: one for tip, one in waiting.summaries.items() if batch.get(tip) is not one}
 
 
-def _batch(waiting: Mapping[Tip, Said | Summary]) -> dict[Tip, Said | Summary]:
-    """The first of what waits, up to `AT_ONCE_BYTES`, one at least."""
-    batch: dict[Tip, Said | Summary] = {}
+def _pieces_of_rows(rows: Iterable[StoredMessage], turn: int, forgotten: Collection[Tip]) -> list[Indexed]:
+    made: list[Indexed] = []
+    for row in rows:
+        turn += row.role == "user"
+        if row.raw and row.tip not in forgotten:
+            made += [Indexed(chunk, terms_of(chunk.text), turn, row.created) for chunk in chunks_of(row.message, row.tip)]
+    return made
+
+
+def _pieces_of_summary(one: Summary) -> Iterator[Indexed]:
+    parts = (Chunk(one.tip, -1 - n, text, "summary") for n, text in enumerate(parts_of(one.text)))
+    yield from (Indexed(part, terms_of(part.text), 0, one.created) for part in parts)
+
+
+def _with_waiting(stored: Postings, summaries: Iterable[Summary], said: Iterable[tuple[Tip, Message]], terms: Sequence[str]) -> Postings:
+    """The store's postings with those of what waits, of messages the newest, which come first, as many as can be read in the time of a request."""
+    pieces = [piece.chunk for one in summaries for piece in _pieces_of_summary(one)]
     size = 0
-    for name, one in waiting.items():
-        size += _size_of(one)
-        if batch and size > AT_ONCE_BYTES:
-            break
-        batch[name] = one
-    return batch
-
-
-def _size_of(one: Said | Summary) -> int:
-    return len(one.raw) if isinstance(one, Said) else len(one.text)
-
-
-def _indexed(batch: Mapping[Tip, Said | Summary]) -> list[Indexed]:
-    return [indexed for name, one in batch.items() for indexed in _pieces(name, one)]
-
-
-def _pieces(name: Tip, one: Said | Summary) -> Iterator[Indexed]:
-    if isinstance(one, Said):
-        message = from_log(one.raw)
-        yield from (Indexed(chunk, terms_of(chunk.text), one.turn, one.created) for chunk in chunks_of(message, name))
-    else:
-        parts = (Chunk(one.tip, -1 - n, text, "summary") for n, text in enumerate(parts_of(one.text)))
-        yield from (Indexed(part, terms_of(part.text), 0, one.created) for part in parts)
-
-
-def _with_waiting(stored: Postings, waiting: Mapping[Tip, Said | Summary], terms: Sequence[str]) -> Postings:
-    """The store's postings with those of what waits, as much of it as can be read in the time of a request."""
-    by_term: dict[str, list[Posting]] = {term: [] for term in terms}
-    size = pieces = length = 0
-    for name, one in reversed(list(waiting.items())):
-        size += len(one.raw) if isinstance(one, Said) else 0
+    for tip, message in said:
+        size += len(message.raw)
         if size > SEARCHED_BYTES:
             break
-        for chunk, held, *_ in _pieces(name, one):
-            pieces += 1
-            length += (own := sum(held.values()))
-            for term in by_term.keys() & held.keys():
-                by_term[term].append(Posting((chunk.tip, chunk.part), own, held[term]))
+        pieces += chunks_of(message, tip)
+    by_term: dict[str, list[Posting]] = {term: [] for term in terms}
+    length = 0
+    for chunk in pieces:
+        held = terms_of(chunk.text)
+        length += (own := sum(held.values()))
+        for term in by_term.keys() & held.keys():
+            by_term[term].append(Posting((chunk.tip, chunk.part), own, held[term]))
     found = {term: postings for term, postings in by_term.items() if postings}
-    return merged(stored, Postings(found, pieces, length / max(pieces, 1)))
+    return merged(stored, Postings(found, len(pieces), length / max(len(pieces), 1)))

@@ -6,14 +6,12 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import accumulate, islice
 
 from ctxproxy.config.schema import Settings
 from ctxproxy.core.effects import AppendMessages, Effect, MoveTip
-from ctxproxy.core.memory_points import last_heard
-from ctxproxy.core.messages import Message
+from ctxproxy.core.messages import Message, Tip
 from ctxproxy.core.plan import background_tip
-from ctxproxy.core.records import NOTHING_SPENT, Session, SessionKey, Spent
+from ctxproxy.core.records import NOTHING_SPENT, Session, SessionKey, Spent, runs_of, span_of
 from ctxproxy.core.reply import Reply
 from ctxproxy.core.rewrites import any_media
 from ctxproxy.core.sessions import Joined, Reconciled, manner_seen, moves_tip, rebased
@@ -22,7 +20,6 @@ from ctxproxy.core.spending import spent_on
 from ctxproxy.errors import CtxproxyError, StoreUnavailable
 from ctxproxy.proxy.attempt import Refused, Whole
 from ctxproxy.proxy.erasing import forgotten_meanwhile
-from ctxproxy.proxy.index_desk import Said
 from ctxproxy.proxy.preloading import carry_over
 from ctxproxy.proxy.prepare import Prepared, stored_message, user_of
 from ctxproxy.proxy.quotes import note_quotes
@@ -209,11 +206,13 @@ class Keeping:
     def _remember(self, key: SessionKey, session: Session | None, joined: Reconciled, effects: Sequence[Effect]) -> None:
         """Begin to note what the stored messages tell; those of a side request (a title, tags) are the asking program's own words."""
         own = joined.joined is Joined.THIN or moves_tip(session, joined, self._prepared.frame)
-        rows = [row for effect in effects if isinstance(effect, AppendMessages) for row in effect.messages]
-        if rows:
-            turn = [message.fields.get("role") for message in joined.history[: joined.fresh_from]].count("user")
-            turns = accumulate((row.role == "user" for row in rows), initial=turn)
-            said = {row.tip: Said(row.raw, at, row.created) for row, at in zip(rows, islice(turns, 1, None), strict=True)}
-            self._state.index.note(key, said)
-        if self._settings.memory.facts and own:
-            self._state.facts.note(key, self._user, rows, last_heard(joined.history[: joined.fresh_from], joined.tips))
+        runs = runs_of(row for effect in effects if isinstance(effect, AppendMessages) for row in effect.messages)
+        turn = sum(message.role == "user" for message in joined.history[: joined.fresh_from])
+        turns: dict[Tip, int] = {}
+        for run in runs:
+            before = at = turns.get(run[0].parent, turn)
+            for row in run:
+                turns[row.tip] = at = at + (row.role == "user")
+            self._state.index.note(key, span_of(run), before)
+            if self._settings.memory.facts and own:
+                self._state.facts.note(key, self._user, span_of(run))

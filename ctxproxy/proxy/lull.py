@@ -14,8 +14,6 @@ QUIET_S = 0.02
 """Without a request on its way for so long, there is a lull."""
 PATIENT_LOOKS, HURRIED_LOOKS = 500, 50
 """Where there is no lull for so long (10 s of a program that runs), a piece of the work is done each second beside the requests."""
-MOST_BYTES = 32 * 1024 * 1024
-"""Where messages of so many bytes wait, pieces are done without waiting: all that waits is held in memory."""
 
 
 class Lull:
@@ -28,7 +26,6 @@ class Lull:
         self._turn = asyncio.Lock()
         self._go = asyncio.Event()
         self._looks_left = PATIENT_LOOKS
-        self._held_bytes = 0
         self._is_open = False
 
     @contextmanager
@@ -49,10 +46,6 @@ class Lull:
             await self._come()
             yield
 
-    def hold(self, size_bytes: int) -> None:
-        """So much more is held in memory by what waits; less than 0: it is done."""
-        self._held_bytes += size_bytes
-
     def open(self) -> None:
         """Have nobody wait any more: the program ends."""
         self._is_open = True
@@ -60,7 +53,7 @@ class Lull:
 
     async def _come(self) -> None:
         self._go.clear()
-        while not (self._is_open or self._is_now() or self._looks_left <= 0 or self._held_bytes > MOST_BYTES):
+        while not (self._is_open or self._is_now() or self._looks_left <= 0):
             self._looks_left -= 1
             try:
                 async with asyncio.timeout(QUIET_S):

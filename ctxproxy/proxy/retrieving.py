@@ -129,8 +129,7 @@ class _Search:
 
     async def postings(self) -> Postings:
         """Where what is looked for stands in the session's log."""
-        reconciled = self.situation.reconciled
-        return await self.state.index.postings(self.key, list(self.query.terms), reconciled.history, reconciled.tips, self.situation.now)
+        return await self.state.index.postings(self.key, list(self.query.terms), self.situation.reconciled)
 
     async def here(self, postings: Postings, room: int, near: Nearness) -> list[Passage]:
         """What fits of what this session's prompt holds no more."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import accumulate, islice
 
 from ctxproxy.core.effects import (
     Effect,
@@ -13,7 +13,7 @@ from ctxproxy.core.effects import (
     OpenSession,
     PutWindow,
 )
-from ctxproxy.core.messages import Tip
+from ctxproxy.core.messages import ROOT, Tip
 from ctxproxy.core.records import (
     NOTHING_SPENT,
     Checkpoint,
@@ -23,6 +23,7 @@ from ctxproxy.core.records import (
     Pin,
     Session,
     SessionKey,
+    Span,
     StoredMessage,
     Summary,
     Totals,
@@ -48,7 +49,9 @@ class MemoryStore:
         self._closed = False
         self.carryover = MemoryCarryover(lambda key: kept.carryover if (kept := self._of(key)) else None, self._open, self._told_of)
         self.facts = MemoryFacts(
-            lambda key: kept.points if (kept := self._of(key)) else None, lambda: ((k.session, k.points) for k in self._everyone())
+            lambda key: kept.points if (kept := self._of(key)) else None,
+            lambda: ((k.session, k.points) for k in self._everyone()),
+            lambda key: kept.messages if (kept := self._of(key)) else {},
         )
         sharing = (lambda key: kept.sharing if (kept := self._of(key)) else None, lambda: (k.sharing for k in self._everyone()))
         self.grants = MemoryGrants(*sharing)
@@ -73,6 +76,16 @@ class MemoryStore:
             found.append(message)
             message = kept.messages.get(message.parent)
         return found[::-1]
+
+    async def span(self, key: SessionKey, span: Span, max_bytes: int) -> list[StoredMessage]:
+        way = await self.history(key, span.tip)
+        start = next((at + 1 for at, row in enumerate(way) if row.tip == span.after), 0 if span.after == ROOT else len(way))
+        totals = accumulate(len(row.raw) for row in way[start:])
+        return [row for at, (row, total) in enumerate(zip(way[start:], totals, strict=True)) if total <= max_bytes or at == 0]
+
+    async def heard(self, key: SessionKey, tip: Tip, limit: int) -> list[StoredMessage]:
+        said = [row for row in await self.history(key, tip) if row.role == "user"]
+        return said[max(len(said) - limit, 0) :]
 
     async def log(self, key: SessionKey, after: int, limit: int) -> LogPage:
         kept = self._of(key)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 
-from ctxproxy.core.messages import Tip
-from ctxproxy.core.points import MAX_POINTS, MAX_USER_SESSIONS, MemoryPoint, Point, PointChanges
-from ctxproxy.core.records import Session, SessionKey
+from ctxproxy.core.messages import ROOT, Tip
+from ctxproxy.core.points import MAX_POINTS, MAX_USER_SESSIONS, MemoryPoint, Point, PointChanges, Unread
+from ctxproxy.core.records import Session, SessionKey, Span, StoredMessage
 
 
 @dataclass(slots=True)
@@ -15,9 +16,11 @@ class KeptPoints:
     """The points of one session by number."""
 
     by_number: dict[int, MemoryPoint] = field(default_factory=dict)
+    read_to: Tip = ROOT
+    """The last written of the messages that were read."""
 
     def copy(self) -> KeptPoints:
-        return KeptPoints(self.by_number.copy())
+        return KeptPoints(self.by_number.copy(), self.read_to)
 
     def put(self, key: SessionKey, user: str, changes: PointChanges) -> None:
         """Carry changes out but for what is taken back, which may be of other sessions, too."""
@@ -76,22 +79,44 @@ class KeptPoints:
 
 
 class MemoryFacts:
-    """`ports.Facts` over what the store keeps of each session; both functions raise StoreUnavailable once it is closed."""
+    """`ports.Facts` over what the store keeps of each session; all functions raise StoreUnavailable once it is closed."""
 
-    def __init__(self, of: Callable[[SessionKey], KeptPoints | None], everyone: Callable[[], Iterable[tuple[Session, KeptPoints]]]) -> None:
+    def __init__(
+        self,
+        of: Callable[[SessionKey], KeptPoints | None],
+        everyone: Callable[[], Iterable[tuple[Session, KeptPoints]]],
+        messages: Callable[[SessionKey], dict[Tip, StoredMessage]],
+    ) -> None:
+        """`messages` gives those of a session in the order of writing."""
         self._of = of
         self._everyone = everyone
+        self._messages = messages
 
-    async def put(self, key: SessionKey, user: str, changes: PointChanges) -> bool:
+    async def put(self, key: SessionKey, user: str, changes: PointChanges, read_to: Tip = ROOT) -> bool:
         kept = self._of(key)
         if kept is None:
             return False
+        kept.read_to = next((tip for tip in reversed(self._messages(key)) if tip in (read_to, kept.read_to)), kept.read_to)
         kept.put(key, user, changes)
         for session, number in changes.taken_back:
             if there := self._of(session):
                 there.take_back(number)
         kept.prune()
         return True
+
+    async def unread(self, limit: int) -> list[Unread]:
+        waiting = [(s, span) for s, kept in self._everyone() if (span := self._behind(s, kept.read_to))]
+        waiting.sort(key=lambda one: one[0].last_used)
+        return [Unread(s.key, s.user, span) for s, span in reversed(waiting)][:limit]
+
+    def _behind(self, session: Session, read_to: Tip) -> Span | None:
+        """What of the conversation was written after a message."""
+        messages = self._messages(session.key)
+        old = set(takewhile(lambda tip: tip != read_to, messages)) | {read_to} if read_to else {ROOT}
+        after = session.tip
+        while after in messages and after not in old:
+            after = messages[after].parent
+        return None if after == session.tip else Span(after, session.tip)
 
     async def take(self, key: SessionKey, points: Sequence[MemoryPoint]) -> bool:
         kept = self._of(key)

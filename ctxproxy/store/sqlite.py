@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ctxproxy.core.effects import AppendMessages, CountUse, Effect, Forget, MoveTip, OpenSession, PutWindow
 from ctxproxy.core.messages import Tip
-from ctxproxy.core.records import Checkpoint, Located, LogPage, Page, Pin, Session, SessionKey, StoredMessage, Summary, Totals, WindowBelief
+from ctxproxy.core.records import Checkpoint, Located, LogPage, Page, Pin, Session, SessionKey, Span, StoredMessage, Summary, Totals, WindowBelief
 from ctxproxy.store.cached import Histories, Since
 from ctxproxy.store.pages import Place, cursor_of, page_size, place_of
 from ctxproxy.store.queries import named_queries
@@ -118,6 +118,14 @@ class SqliteStore:
             return None
         found = rows if rows[0][0] is not None else []
         return Since(rows[0][-1], _messages(found) if len(found) < LONG_HISTORY else await asyncio.to_thread(_messages, found))
+
+    async def span(self, key: SessionKey, span: Span, max_bytes: int) -> list[StoredMessage]:
+        found = [message_of(row) for row in await self._rows("span", **key_values(key), tip=plain(span.tip), after=span.after, most=max_bytes)]
+        return found if found and found[0].parent == span.after else []
+
+    async def heard(self, key: SessionKey, tip: Tip, limit: int) -> list[StoredMessage]:
+        rows = await self._rows("heard", **key_values(key), tip=plain(tip), role=pack("user"), limit=limit)
+        return [message_of(row) for row in reversed(rows)]
 
     async def log(self, key: SessionKey, after: int, limit: int) -> LogPage:
         rows = await self._rows("log", **key_values(key), after=after, limit=limit + 1)

@@ -142,7 +142,7 @@ class EffectWriter:
 
     def _append(self, session: int, messages: Sequence[StoredMessage]) -> None:
         """Only below a stored parent, so that what is stored stays closed towards the root, which `known` relies on."""
-        stored = {ROOT}
+        stored, no_leaves = {ROOT}, {ROOT}
         new: list[StoredMessage] = []
         for at, message in enumerate(messages):
             if old := self._message(session, message.tip):
@@ -150,8 +150,9 @@ class EffectWriter:
             elif message.parent in stored or self._message(session, message.parent):
                 has_child = at + 1 < len(messages) and messages[at + 1].parent == message.tip
                 self._insert(session, message, leaf=not has_child)
-                if message.parent != (new[-1].tip if new else ROOT):
+                if message.parent not in no_leaves:
                     self._run("no_leaf", session=session, tip=message.parent)
+                no_leaves |= {message.parent, message.tip} if has_child else {message.parent}
                 new.append(message)
             else:
                 continue

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ctxproxy.core.points import MAX_USER_SESSIONS, MemoryPoint, Point, PointChanges
-from ctxproxy.core.records import SessionKey
+from ctxproxy.core.messages import ROOT, Tip
+from ctxproxy.core.points import MAX_USER_SESSIONS, MemoryPoint, Point, PointChanges, Unread
+from ctxproxy.core.records import SessionKey, Span
 from ctxproxy.store.rows import Row, key_values, pack, plain, unpack
 from ctxproxy.store.sqlite_effects import EffectWriter
 from ctxproxy.store.sqlite_points import QUERIES, drop_point, put_points, take_points
@@ -20,8 +21,12 @@ class SqliteFacts:
         self._writer = writer
         self._readers = readers
 
-    async def put(self, key: SessionKey, user: str, changes: PointChanges) -> bool:
-        return await self._writer.submit(lambda writer: _put(writer, key, user, changes))
+    async def put(self, key: SessionKey, user: str, changes: PointChanges, read_to: Tip = ROOT) -> bool:
+        return await self._writer.submit(lambda writer: _put(writer, key, user, changes, read_to))
+
+    async def unread(self, limit: int) -> list[Unread]:
+        rows = await self._readers.rows(QUERIES["unread"], {"limit": limit})
+        return [Unread(SessionKey(tenant, unpack(name)), unpack(user), Span(after, tip)) for tenant, name, user, tip, after in rows]
 
     async def take(self, key: SessionKey, points: Sequence[MemoryPoint]) -> bool:
         return await self._writer.submit(lambda writer: _take(writer, key, points))
@@ -40,11 +45,15 @@ class SqliteFacts:
         return [row[0] for row in await self._readers.rows(QUERIES["tenants_of_user"], {"user": pack(user)})]
 
 
-def _put(writer: EffectWriter, key: SessionKey, user: str, changes: PointChanges) -> bool:
+def _put(writer: EffectWriter, key: SessionKey, user: str, changes: PointChanges, read_to: Tip) -> bool:
     session = writer.session_id(key)
-    if session is not None:
+    if session is None:
+        return False
+    if changes:
         put_points(writer.connection, session, user, changes)
-    return session is not None
+    if read_to:
+        writer.connection.execute(QUERIES["note_read"], {"session": session, "tip": read_to})
+    return True
 
 
 def _take(writer: EffectWriter, key: SessionKey, points: Sequence[MemoryPoint]) -> bool:

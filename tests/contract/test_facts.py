@@ -8,16 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from ctxproxy.core.effects import Forget, OpenSession, PutSummary
-from ctxproxy.core.points import MAX_POINTS, MAX_USER_SESSIONS, MemoryPoint, Point, PointChanges
-from ctxproxy.core.records import SessionKey
+from ctxproxy.core.effects import AppendMessages, Forget, MoveTip, OpenSession, PutSummary
+from ctxproxy.core.messages import ROOT
+from ctxproxy.core.points import MAX_POINTS, MAX_USER_SESSIONS, MemoryPoint, Point, PointChanges, Unread
+from ctxproxy.core.records import SessionKey, Span
 from ctxproxy.errors import StoreUnavailable
 from ctxproxy.store import open_store
 from ctxproxy.store.queries import named_queries
 from tests.contract.conftest import Handles, no_damage
-from tests.contract.samples import KEY, OTHER, begun, chain, summary
+from tests.contract.samples import KEY, OTHER, begun, chain, message, summary
 
 FOREIGN = SessionKey("1e" * 16, "talk")
+MIGRATION = 12
+"""The one since when it is kept how far a session was read."""
 
 
 def point(
@@ -215,3 +218,41 @@ async def test_nothing_of_what_is_erased_is_left_in_any_file(tmp_path: Path, way
 
 def bytes_of(folder: Path) -> bytes:
     return b"".join(file.read_bytes() for file in folder.iterdir())
+
+
+async def test_what_was_stored_behind_the_last_message_that_was_read_is_unread_the_session_used_last_first(stores: Handles) -> None:
+    rows, others = chain("a", "b", "c"), chain("x")
+    aside = message("d", rows[0].tip)
+    write, facts = stores.write, stores.read.facts
+    await write.apply([OpenSession(KEY, 1.0, user="ann"), *begun(KEY, rows)[1:], *begun(OTHER, others, now=2.0)])
+    other = Unread(OTHER, "", Span(ROOT, others[0].tip))
+    assert await facts.unread(9) == [other, Unread(KEY, "ann", Span(ROOT, rows[2].tip))]
+    assert await facts.unread(1) == [other]
+    assert await write.facts.put(OTHER, "", PointChanges(), others[0].tip)
+    await write.facts.put(KEY, "ann", PointChanges(), rows[1].tip)
+    await write.facts.put(KEY, "ann", PointChanges(), rows[0].tip)
+    await write.facts.put(KEY, "ann", new(point("1 €")))
+    assert await facts.unread(9) == [Unread(KEY, "ann", Span(rows[1].tip, rows[2].tip))]
+    await write.apply([AppendMessages(KEY, (aside,)), MoveTip(KEY, None, aside.tip)])
+    assert await facts.unread(9) == [Unread(KEY, "ann", Span(rows[0].tip, aside.tip))]
+    await write.facts.put(KEY, "ann", PointChanges(), aside.tip)
+    assert await facts.unread(9) == []
+    await write.apply([MoveTip(KEY, None, rows[2].tip)])
+    assert await facts.unread(9) == [], "what was written before it counts as read"
+
+
+async def test_of_a_file_of_before_a_session_that_has_points_counts_as_read(tmp_path: Path) -> None:
+    rows, path = chain("a", "b"), tmp_path / "talks.db"
+    store = await open_store(f"sqlite:///{path}", on_damage=no_damage, cache_bytes=0)
+    await store.apply([*begun(KEY, rows), *begun(OTHER, chain("x"))])
+    await store.facts.put(KEY, "", new(point("1 €")))
+    await store.close()
+    with closing(sqlite3.connect(path)) as file:
+        (version,) = file.execute("PRAGMA user_version").fetchone()
+        file.execute("ALTER TABLE sessions DROP COLUMN read_to")
+        file.execute(f"PRAGMA user_version = {MIGRATION - 1}")
+        file.commit()
+    store = await open_store(f"sqlite:///{path}", on_damage=no_damage, cache_bytes=0)
+    assert [one.session for one in await store.facts.unread(9)] == [OTHER]
+    assert version >= MIGRATION
+    await store.close()

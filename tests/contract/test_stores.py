@@ -22,7 +22,8 @@ from ctxproxy.core.effects import (
     PutSummary,
     PutWindow,
 )
-from ctxproxy.core.records import LogPage, Pin, Session, SessionKey, Spent, StoredMessage, Totals, WindowBelief
+from ctxproxy.core.messages import ROOT
+from ctxproxy.core.records import LogPage, Pin, Session, SessionKey, Span, Spent, StoredMessage, Totals, WindowBelief
 from ctxproxy.errors import BadRequest, StoreUnavailable
 from ctxproxy.ports import Store
 from ctxproxy.store import MemoryStore
@@ -100,6 +101,36 @@ async def test_history_is_the_chain_from_the_root_to_the_tip(stores: Handles) ->
     assert await stores.read.history(KEY, "") == []
     assert await stores.read.history(KEY, "no tip \ud83c") == []
     assert await stores.read.history(OTHER, trunk[-1].tip) == []
+
+
+async def test_of_a_span_come_the_first_messages_that_fit_but_one_at_least(stores: Handles) -> None:
+    rows = chain("a", "b" * 100, "c", "d")
+    aside = chain("x", parent=rows[0].tip)
+    await stores.write.apply([*begun(KEY, rows), AppendMessages(KEY, tuple(aside))])
+    whole, two = Span(ROOT, rows[-1].tip), len(rows[2].raw) + len(rows[3].raw)
+    for span, most, expected in (
+        (whole, 1_000_000, rows),
+        (whole, 1, rows[:1]),
+        (Span(rows[0].tip, rows[-1].tip), 1, rows[1:2]),
+        (Span(rows[1].tip, rows[-1].tip), two, rows[2:]),
+        (Span(rows[1].tip, rows[-1].tip), two - 1, rows[2:3]),
+        (Span(rows[0].tip, aside[0].tip), two, aside),
+        (Span(rows[1].tip, aside[0].tip), two, []),
+        (Span(rows[-1].tip, rows[0].tip), two, []),
+        (Span(rows[0].tip, rows[0].tip), two, []),
+        (Span(ROOT, "ab" * 16), two, []),
+    ):
+        assert await stores.read.span(KEY, span, most) == expected
+    assert await stores.read.span(OTHER, whole, two) == []
+
+
+async def test_what_users_said_last_is_found_on_the_way_to_a_tip(stores: Handles) -> None:
+    rows = chain("a", "b", "c", "d")
+    rows[2] = replace(rows[2], role="assistant")
+    await stores.write.apply([*begun(KEY, rows), AppendMessages(KEY, tuple(chain("x", parent=rows[0].tip)))])
+    assert await stores.read.heard(KEY, rows[3].tip, 2) == [rows[1], rows[3]]
+    assert await stores.read.heard(KEY, rows[2].tip, 9) == rows[:2]
+    assert await stores.read.heard(KEY, ROOT, 2) == await stores.read.heard(OTHER, rows[3].tip, 2) == []
 
 
 async def test_the_log_comes_page_by_page_in_the_order_of_writing_with_every_branch(stores: Handles) -> None:
@@ -180,6 +211,12 @@ async def test_leaves_are_the_ends_of_the_branches_the_last_written_first(stores
     onward = chain("d", parent=trunk[-1].tip)
     await stores.write.apply([AppendMessages(KEY, tuple(onward))])
     assert await stores.read.leaves(KEY) == [onward[-1].tip, fork[-1].tip]
+
+
+async def test_a_message_that_is_given_twice_before_its_child_is_no_leaf(stores: Handles) -> None:
+    first, second = chain("a", "b")
+    await stores.write.apply([OpenSession(KEY, 1.0), AppendMessages(KEY, (first, first, second))])
+    assert await stores.read.leaves(KEY) == [second.tip]
 
 
 async def test_a_tip_moves_only_from_where_it_is_expected_and_the_rest_is_carried_out_all_the_same(stores: Handles) -> None:
@@ -495,11 +532,12 @@ STEPS = st.lists(st.lists(EFFECTS, max_size=6) | KEYS, max_size=12)
 
 async def _all_of(store: Store) -> list[object]:
     """Everything that can be asked, answered."""
-    seen: list[object] = [await store.windows(), await store.totals(), await store.sessions(10, None, "")]
+    seen: list[object] = [await store.windows(), await store.totals(), await store.sessions(10, None, ""), await store.facts.unread(9)]
     for key in (KEY, OTHER):
         seen += [await store.session(key), await store.leaves(key), await store.all_checkpoints(key), await store.summaries(key, None)]
         seen += [(await store.log(key, 0, 100)).messages, await store.pins(key), await store.known(key, [one.tip for one in TREE[:4]])]
         seen += [await store.history(key, one.tip) for one in TREE]
+        seen += [await store.span(key, Span(after, one.tip), 70) for after in (ROOT, TREE[0].tip) for one in TREE[:5]]
     return seen
 
 

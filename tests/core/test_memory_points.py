@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from ctxproxy.core.frames import Background, frame_text
-from ctxproxy.core.memory_points import Told, changes, in_force_for_user, is_statement, last_heard, subject, user_block
+from ctxproxy.core.memory_points import REMARKED, Told, changes, in_force_for_user, is_statement, subject, user_block
 from ctxproxy.core.messages import Message, Tip, identity, make, next_tip
 from ctxproxy.core.points import MemoryPoint, Point, PointChanges
 from ctxproxy.core.records import SessionKey
@@ -33,7 +33,8 @@ class Talk:
         return self.store([made(text) for text in texts], session)
 
     def store(self, messages: Sequence[Message], session: SessionKey = HERE) -> PointChanges:
-        before = last_heard(self.history, self.tips)
+        said = [Told(tip, one, 0.0) for tip, one in zip(self.tips, self.history, strict=True) if one.role == "user"]
+        before = said[-REMARKED:]
         fresh = []
         for message in messages:
             self.tips.append(next_tip(self.tips[-1] if self.tips else "", identity(message)))
@@ -269,10 +270,3 @@ def test_it_is_bounded_and_nothing_where_nothing_fits_or_is_known() -> None:
     assert block.splitlines() == ["该用户在此前对话中说过：", "- name: Annie", "- favorite color: green"]
     assert user_block(KNOWN, 5, count_words, "en") == ""
     assert user_block([], 100, count_words, "en") == ""
-
-
-def test_the_last_two_user_messages_are_what_a_remark_may_mean() -> None:
-    talk = Talk()
-    talk.say("one", "assistant: a", "two", "three", "assistant: b")
-    assert [told.message.content for told in last_heard(talk.history, talk.tips)] == ["two", "three"]
-    assert [told.message.content for told in last_heard(talk.history[:2], talk.tips)] == ["one"]

@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
 from ctxproxy.core.chunks import Chunk, Indexed
-from ctxproxy.core.effects import OpenSession
+from ctxproxy.core.effects import AppendMessages, Forget, OpenSession, PutSummary
+from ctxproxy.core.messages import ROOT
+from ctxproxy.core.records import SessionKey, Span
 from ctxproxy.core.search_terms import terms_of
+from ctxproxy.core.sessions import Joined, Reconciled
 from ctxproxy.core.text_index import Place
 from ctxproxy.ports.embedding import Access, VectorTable
 from ctxproxy.proxy.index_desk import IndexDesk
@@ -20,7 +23,7 @@ from ctxproxy.proxy.metrics import Metrics
 from ctxproxy.proxy.tasks import Tasks
 from ctxproxy.proxy.vector_desk import VectorDesk
 from ctxproxy.store.memory import MemoryStore
-from tests.contract.samples import KEY, message, summary
+from tests.contract.samples import KEY, chain, message, summary
 from tests.embedding import PlainTable, TopicEmbedder
 
 NOWHERE = Access("http://127.0.0.1:9/v1")
@@ -120,12 +123,65 @@ async def test_a_table_that_a_thread_is_at_is_nobody_elses_though_the_request_ha
     await tasks.close(10.0)
 
 
-async def test_a_summary_that_is_noted_again_before_it_is_written_is_held_once(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    lull, tasks, held = Lull(), Tasks(), list[int]()
-    monkeypatch.setattr(lull, "hold", held.append)
-    desk = IndexDesk(store, Metrics(), tasks, lull, lambda: True, lambda _: None)
-    for text in ("short", "somewhat longer"):
-        desk.note_summary(KEY, summary(PLACES[0][0], text))
-    assert sum(held) == len("somewhat longer")
+def index_desk(store: MemoryStore, tasks: Tasks, lull: Lull) -> IndexDesk:
+    return IndexDesk(store, Metrics(), tasks, lull, lambda: True, lambda _: None)
+
+
+async def test_messages_wait_by_name_only_and_are_found_in_the_request_that_asks(store: MemoryStore) -> None:
+    tasks, lull, rows = Tasks(), Lull(), chain("hello", "a zebra", "which zebra")
+    await store.apply([AppendMessages(KEY, tuple(rows[:2]))])
+    desk = index_desk(store, tasks, lull)
+    asked = Reconciled(Joined.EXTENDS, tuple(row.message for row in rows), tuple(row.tip for row in rows), 2)
+    with lull.request():
+        desk.note(KEY, Span(ROOT, rows[0].tip), 0)
+        desk.note(KEY, Span(rows[0].tip, rows[1].tip), 1)
+        assert [(one.after, one.tip) for one in desk._waiting[KEY].stretches] == [(ROOT, rows[1].tip)]
+        for fresh_from in (2, 0, 1):  # what waits, what is not stored yet, both
+            found = await desk.postings(KEY, ["zebra"], replace(asked, fresh_from=fresh_from))
+            assert [posting.place for posting in found.by_term["zebra"]] == [(rows[1].tip, 0)]
     await tasks.close(10.0)
-    assert sum(held) == 0
+    assert {rows[0].tip, rows[1].tip} <= await store.chunks.indexed(KEY)
+    assert (await desk.postings(KEY, ["zebra"], asked)).by_term["zebra"][0].place == (rows[1].tip, 0)
+    assert desk._waiting == {}
+    assert not await store.chunks.indexed(KEY) & {rows[2].tip}
+
+
+async def test_what_the_index_lacks_of_a_history_is_noted_when_it_is_searched(store: MemoryStore) -> None:
+    tasks, rows = Tasks(), chain("a zebra", "hello", "a zebu", "and?")
+    await store.apply([AppendMessages(KEY, tuple(rows[:3]))])
+    await store.chunks.add(KEY, [Indexed(Chunk(rows[1].tip, 0, "hello", "user"), terms_of("hello"), 2, 1.0)])
+    desk = index_desk(store, tasks, Lull())
+    asked = Reconciled(Joined.EXTENDS, tuple(row.message for row in rows), tuple(row.tip for row in rows), 3)
+    found = await desk.postings(KEY, ["zebra", "zebu"], asked)
+    assert {term: postings[0].place[0] for term, postings in found.by_term.items()} == {"zebra": rows[0].tip, "zebu": rows[2].tip}
+    await tasks.close(10.0)
+    assert {row.tip for row in rows[:3]} <= await store.chunks.indexed(KEY)
+
+
+async def test_what_is_forgotten_while_it_waits_or_is_written_is_not_in_the_index(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    tasks, lull, rows = Tasks(), Lull(), chain("one", "two", "three")
+    await store.apply([AppendMessages(KEY, tuple(rows))])
+    desk, add = index_desk(store, tasks, lull), store.chunks.add
+
+    async def forgotten_first(key: SessionKey, chunks: Sequence[Indexed]) -> None:
+        await store.apply([Forget(KEY, rows[1].tip)])
+        await add(key, chunks)
+
+    with lull.request():
+        desk.note(KEY, Span(ROOT, rows[2].tip), 0)
+        await store.apply([Forget(KEY, rows[0].tip)])
+    monkeypatch.setattr(store.chunks, "add", forgotten_first)
+    await tasks.close(10.0)
+    assert await store.chunks.indexed(KEY) & {row.tip for row in rows} == {rows[2].tip}
+
+
+async def test_a_summary_that_is_noted_again_before_it_is_written_is_written_once(store: MemoryStore) -> None:
+    tasks, lull, tip = Tasks(), Lull(), PLACES[0][0]
+    desk = index_desk(store, tasks, lull)
+    with lull.request():
+        for text in ("a zebra", "a zebu"):
+            await store.apply([PutSummary(KEY, summary(tip, text))])
+            desk.note_summary(KEY, summary(tip, text))
+    await tasks.close(10.0)
+    found = await store.chunks.postings(KEY, ["zebra", "zebu"])
+    assert {term: len(postings) for term, postings in found.by_term.items()} == {"zebu": 1}

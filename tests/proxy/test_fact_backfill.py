@@ -1,4 +1,4 @@
-"""What was stored before facts were noted is read once, at the first start that notes them."""
+"""What was stored and not read for facts is read at the next start that notes them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from ctxproxy.errors import StoreUnavailable
 from ctxproxy.proxy import fact_backfill
 from ctxproxy.proxy.claims import claimed
-from ctxproxy.proxy.fact_backfill import DONE, MARK, read_earlier
+from ctxproxy.proxy.fact_backfill import MARK, read_earlier
 from tests.proxy.conftest import StartProxy
 from tests.proxy.running import Running
 from tests.proxy.test_admin import question
@@ -19,15 +19,14 @@ from tests.scripted_upstream import ScriptedUpstream
 STORE = {"store": {"url": "sqlite:///s.db"}}
 OFF = {"memory": {"facts": False}, **STORE}
 ON = {"memory": {"facts": True}, **STORE}
+OK = {"role": "assistant", "content": "ok"}
 
 
 def mark(running: Running) -> Path:
     return Path(running.holder.current().data_dir) / MARK
 
 
-async def test_what_was_stored_without_facts_is_read_at_the_first_start_that_notes_them_and_no_more(
-    proxy: StartProxy, upstream: ScriptedUpstream
-) -> None:
+async def test_what_was_stored_without_facts_is_read_at_the_next_start_that_notes_them(proxy: StartProxy, upstream: ScriptedUpstream) -> None:
     running = await proxy(upstream, **OFF)
     for session, text in (("s", "My name is Ann. The budget is 4,500 €."), ("t", "The budget is now 5,000 €."), ("empty", "hm")):
         await running.chat([question(text)], session=session, headers=ANN)
@@ -40,43 +39,56 @@ async def test_what_was_stored_without_facts_is_read_at_the_first_start_that_not
     await running.restart(**ON)
     assert {"name": "Ann", "budget": "4,500 €"}.items() <= (await facts(running)).items()
     assert (await facts(running, "users/ann/facts"))["budget"] == "5,000 €"
-    assert mark(running).read_bytes() == DONE
-    await running.restart(**OFF)
-    await running.chat([question("The limit is 7 days.")], session="late")
+
+
+async def test_what_waited_when_the_process_died_is_read_at_the_next_start_and_nothing_before_it_again(
+    proxy: StartProxy, upstream: ScriptedUpstream, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", logger="ctxproxy")
+    running = await proxy(upstream, **ON)
+    await running.chat([question("My name is Ann.")], session="s")
+    assert (await facts(running))["name"] == "Ann"
+    running.state.facts._add = lambda *_: None  # type: ignore[method-assign]  # it ends before it has read what comes now
+    await running.chat([question("My name is Ann."), OK, question("My dog is called Zebulon.")], session="s")
+    assert "dog" not in str(await facts(running))
     await running.restart(**ON)
-    assert await facts(running, "sessions/late/facts") == {}
+    assert {"Ann", "Zebulon"} <= set((await facts(running)).values())
+    assert "1 earlier conversations were read for facts" in caplog.text
+    caplog.clear()
+    await running.restart(**ON)
+    await running.settled()
+    assert "earlier conversations" not in caplog.text
 
 
-async def test_a_session_that_has_facts_is_left_as_it_is_and_of_a_long_one_the_newest_is_read(
+async def test_of_a_long_conversation_the_newest_is_read_and_of_one_that_was_read_only_what_came_since(
     proxy: StartProxy, upstream: ScriptedUpstream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fact_backfill, "MOST_BYTES", 200)
-    monkeypatch.setattr(fact_backfill, "PAGE", 1)
     running = await proxy(upstream, **ON)
     await running.chat([question("My name is Ann.")], session="known")
-    await facts(running, "sessions/known/facts")
+    (old,) = (await facts(running, "sessions/known/facts")).items()
     await running.restart(**OFF)
-    mark(running).unlink()
-    long = [question("My name is Bob. " + "x" * 200), {"role": "assistant", "content": "ok"}, question("The budget is 4,500 €.")]
-    await running.chat(long, session="long")
-    await running.chat([question("My name is Ann."), {"role": "assistant", "content": "ok"}, question("The budget is 9 €.")], session="known")
+    await running.chat([question("My name is Bob. " + "x" * 200), OK, question("The budget is 4,500 €.")], session="long")
+    await running.chat([question("My name is Ann."), OK, question("The budget is 9 €.")], session="known")
     await running.restart(**ON)
     long_facts, known_facts = await facts(running, "sessions/long/facts"), await facts(running, "sessions/known/facts")
     assert ("budget" in long_facts, "name" in long_facts) == (True, False)
-    assert ("budget" in known_facts, "name" in known_facts) == (False, True)
+    assert known_facts["budget"] == "9 €"
+    assert old == ("name", known_facts["name"])
 
 
-async def test_what_breaks_off_is_begun_anew_at_the_next_start(
+async def test_what_breaks_off_goes_on_at_the_next_start(
     proxy: StartProxy, upstream: ScriptedUpstream, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    running = await proxy(upstream, **ON)
-    await running.settled()
-    mark(running).unlink()
+    running = await proxy(upstream, **OFF)
+    await running.chat([question("My name is Ann.")], session="s")
 
     async def broken(*_: object) -> None:
         raise StoreUnavailable("the disk is gone")
 
-    monkeypatch.setattr(running.state.store, "sessions", broken)
-    await read_earlier(running.state.store, running.state.facts, mark(running).parent)
+    with monkeypatch.context() as patched:
+        patched.setattr(running.state.store.facts, "unread", broken)
+        await read_earlier(running.state.store, running.state.facts, mark(running).parent)
     assert "earlier conversations could not be read for facts" in caplog.text
-    assert mark(running).read_bytes() == b""
+    await read_earlier(running.state.store, running.state.facts, mark(running).parent)
+    assert (await facts(running))["name"] == "Ann"

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
+from ctxproxy.core.messages import Tip
 from ctxproxy.core.points import MemoryPoint, PointChanges
 from ctxproxy.core.records import SessionKey
 from ctxproxy.errors import StoreUnavailable
 from ctxproxy.proxy import fact_desk
-from ctxproxy.proxy.fact_desk import MOST_WAITING
 from tests.proxy.conftest import StartProxy
 from tests.proxy.running import Running
 from tests.proxy.test_admin import APPEND, got, question
@@ -131,7 +131,7 @@ class SlowFacts:
         self.error = error
         self.put_values: list[str] = []
 
-    async def put(self, key: SessionKey, user: str, changes: PointChanges) -> bool:
+    async def put(self, key: SessionKey, user: str, changes: PointChanges, read_to: Tip) -> bool:
         await self.go.wait()
         self.put_values += [point.value for point in changes.new]
         return True
@@ -161,10 +161,10 @@ class GatedFacts:
         self.real = real
         self.began, self.go = asyncio.Event(), asyncio.Event()
 
-    async def put(self, key: SessionKey, user: str, changes: PointChanges) -> bool:
+    async def put(self, key: SessionKey, user: str, changes: PointChanges, read_to: Tip) -> bool:
         self.began.set()
         await self.go.wait()
-        return await self.real.put(key, user, changes)  # type: ignore[no-any-return]
+        return await self.real.put(key, user, changes, read_to)  # type: ignore[no-any-return]
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.real, name)
@@ -233,22 +233,6 @@ async def test_messages_are_read_one_after_the_other_so_that_requests_have_the_o
     go.set()
     await running.settled()
     assert sorted(read) == ["one", "three", "two"]
-
-
-async def test_where_the_store_is_far_behind_the_oldest_is_left_out(proxy: StartProxy, upstream: ScriptedUpstream) -> None:
-    running = await proxy(upstream)
-    await running.chat("start", session="s")
-    session = await running.session("s")
-    rows = await running.state.store.history(session.key, session.tip)
-    slow = running.state.store.facts = SlowFacts()  # type: ignore[misc, assignment]
-    named = [question(f"My name is N{n}.") for n in range(MOST_WAITING + 3)]
-    for message in named:
-        row = rows[0].__class__(rows[0].tip, "", json.dumps(message).encode(), "user", 1, 1.0)
-        running.state.facts.note(session.key, "", [row])
-    slow.go.set()
-    await running.settled()
-    assert [value for value in slow.put_values if value != "id"] == [f"N{n}" for n in range(3, MOST_WAITING + 3)]
-    assert await metric(running, "left_out") == 3
 
 
 async def test_facts_of_a_user_come_from_all_his_sessions_and_no_other_tenant(proxy: StartProxy, upstream: ScriptedUpstream) -> None:

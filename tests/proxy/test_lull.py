@@ -1,4 +1,4 @@
-"""Work behind the answers waits for a moment without requests, never too long, and never keeps too much."""
+"""Work behind the answers waits for a moment without requests and never too long."""
 
 from __future__ import annotations
 
@@ -59,18 +59,6 @@ async def test_what_has_waited_for_long_begins_beside_the_requests(clock: Clock,
     with quiet.request():
         work = asyncio.create_task(piece(quiet))
         assert await is_waiting(work)
-        await work
-
-
-async def test_what_waits_holds_only_so_much_in_memory(clock: Clock) -> None:
-    quiet = Lull(clock)
-    with quiet.request():
-        work = asyncio.create_task(piece(quiet))
-        assert await is_waiting(work)
-        quiet.hold(lull.MOST_BYTES + 1)
-        quiet.hold(-1)
-        assert await is_waiting(work)
-        quiet.hold(1)
         await work
 
 

@@ -66,6 +66,23 @@ DELETE FROM points WHERE session = :session AND tip = :tip AND (:source = '' OR 
 UPDATE points SET superseded_by = NULL
 WHERE session = :session AND superseded_by NOT IN (SELECT number FROM points WHERE session = :session);
 
+-- name: note_read
+UPDATE sessions SET read_to = max(read_to, coalesce((SELECT id FROM messages WHERE tip = :tip AND session = :session), 0)) WHERE id = :session;
+
+-- Conversations with messages that were not read, the last used first, with the message behind which they were not: a message has a higher number
+-- than its parent, so it is the first one on the way back that was read.
+-- name: unread
+SELECT s.tenant, s.name, s.user, s.tip, (
+    WITH RECURSIVE up(parent) AS (
+        SELECT m.parent
+        UNION ALL
+        SELECT p.parent FROM up CROSS JOIN messages p ON p.tip = up.parent AND p.session = s.id WHERE p.id > s.read_to
+    )
+    SELECT u.parent FROM up u WHERE NOT EXISTS (SELECT 1 FROM messages p WHERE p.tip = u.parent AND p.session = s.id AND p.id > s.read_to)
+)
+FROM sessions s JOIN messages m ON m.tip = s.tip AND m.session = s.id
+WHERE m.id > s.read_to ORDER BY s.last_used DESC, s.id DESC LIMIT :limit;
+
 -- name: points
 SELECT p.number, p.kind, p.key, p.value, p.tip, p.time, p.weight, p.source, p.user, p.superseded_by, p.taken_back, s.tenant, s.name
 FROM sessions s JOIN points p ON p.session = s.id

@@ -59,6 +59,39 @@ WITH RECURSIVE
 SELECT c.tip, c.parent, b.raw, c.role, c.tokens, c.created, c.partial, here.revision
 FROM here LEFT JOIN chain c LEFT JOIN bodies b ON b.id = c.body;
 
+-- The first of a span's messages, so many bytes at most but one at least. Its bodies are read once their sizes are known.
+-- name: span
+WITH RECURSIVE
+    here(session) AS MATERIALIZED (SELECT id FROM sessions WHERE name = :name AND tenant = :tenant),
+    chain(session, tip, parent, body, role, tokens, created, partial, depth) AS (
+        SELECT m.session, m.tip, m.parent, m.body, m.role, m.tokens, m.created, m.partial, 0
+        FROM here CROSS JOIN messages m ON m.tip = :tip AND m.session = here.session WHERE :tip <> :after
+        UNION ALL
+        SELECT m.session, m.tip, m.parent, m.body, m.role, m.tokens, m.created, m.partial, chain.depth + 1
+        FROM chain CROSS JOIN messages m ON m.tip = chain.parent AND m.session = chain.session WHERE chain.parent <> :after
+    ),
+    sized AS MATERIALIZED (
+        SELECT c.tip, c.parent, c.body, c.role, c.tokens, c.created, c.partial, c.depth,
+            sum(coalesce(length(b.raw), 0)) OVER (ORDER BY c.depth DESC) AS total, row_number() OVER (ORDER BY c.depth DESC) AS place
+        FROM chain c LEFT JOIN bodies b ON b.id = c.body
+    )
+SELECT s.tip, s.parent, b.raw, s.role, s.tokens, s.created, s.partial
+FROM sized s LEFT JOIN bodies b ON b.id = s.body
+WHERE s.total <= :most OR s.place = 1 ORDER BY s.place;
+
+-- name: heard
+WITH RECURSIVE
+    here(session) AS MATERIALIZED (SELECT id FROM sessions WHERE name = :name AND tenant = :tenant),
+    chain(session, tip, parent, body, role, tokens, created, partial) AS (
+        SELECT m.session, m.tip, m.parent, m.body, m.role, m.tokens, m.created, m.partial
+        FROM here CROSS JOIN messages m ON m.tip = :tip AND m.session = here.session
+        UNION ALL
+        SELECT m.session, m.tip, m.parent, m.body, m.role, m.tokens, m.created, m.partial
+        FROM chain CROSS JOIN messages m ON m.tip = chain.parent AND m.session = chain.session
+    )
+SELECT c.tip, c.parent, b.raw, c.role, c.tokens, c.created, c.partial
+FROM chain c LEFT JOIN bodies b ON b.id = c.body WHERE c.role = :role LIMIT :limit;
+
 -- In the order of writing; leaves and the others apart, so that both come in the order of an index and nothing is sorted.
 -- name: log
 WITH here(session) AS MATERIALIZED (SELECT id FROM sessions WHERE name = :name AND tenant = :tenant)
