@@ -19,17 +19,20 @@ def best_first(bags: Sequence[Sequence[str]], weights: dict[str, float], prices:
     """
     weight, recounts = weights.__getitem__, MOST_RECOUNTS * len(bags)
     heap = [(-sum(map(weight, bag)) / price, i) for i, (bag, price) in enumerate(zip(bags, prices, strict=True))]
+    heap += [(1.0, -1), (1.0, -1)]  # behind all others, so that there always are two next ones
     heapq.heapify(heap)
-    while heap:
+    while heap[0][0] < 0:
         old, i = heap[0]
-        gain = -sum(map(weight, bags[i])) / prices[i]
-        if recounts and old < gain < 0 and len(heap) > 1 and gain > (heap[1][0] if len(heap) == 2 else min(heap[1][0], heap[2][0])):
-            recounts -= 1
-            heapq.heapreplace(heap, (gain, i))
-            continue
+        bag = bags[i]
+        gain = -sum(map(weight, bag)) / prices[i]
+        if old < gain < 0 and recounts:
+            left, right = heap[1][0], heap[2][0]
+            if gain > (left if left < right else right):
+                recounts -= 1
+                heapq.heapreplace(heap, (gain, i))
+                continue
         heapq.heappop(heap)
-        if gain >= 0:
-            continue
-        yield i
-        for word in bags[i]:
-            weights[word] *= COVERED
+        if gain < 0:
+            yield i
+            for word in bag:
+                weights[word] *= COVERED

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import Literal, NamedTuple, TypeAlias
 
-from ctxproxy.core.memo import Memo, no_memo
+from ctxproxy.core.memo import Memo, Reading, no_memo
 from ctxproxy.core.messages import Message, text_of, tool_calls
 
 Kind: TypeAlias = Literal["url", "email", "path", "id", "version", "date", "amount", "number", "name"]
@@ -55,6 +55,7 @@ WEIGHTS: dict[Kind, float] = {
 }  # fmt: skip
 ROLE_WEIGHTS = {"user": 2.0, "call": 1.6, "assistant": 1.2}
 """A user's own value counts most, then what a call was made with, then what the assistant said; a result's alone counts 0.5."""
+VALUES = Reading("values", 2.0)
 
 
 class Fact(NamedTuple):
@@ -131,7 +132,7 @@ def _name_kind(value: str) -> Kind | None:
 def rank(messages: Sequence[Message], memo: Memo = no_memo) -> list[Fact]:
     """The exact values of messages, weightiest first: by kind, by who said it (user, call, assistant, result) and how often."""
     known: dict[str, Kind | None] = {}
-    told = [memo("values", message, lambda m=message: _values_of(m, known)) for message in messages]  # type: ignore[misc]
+    told = memo(VALUES, messages, lambda message: _values_of(message, known))
     weights: dict[str, float] = {}
     again: Counter[str] = Counter()
     for value, weight in chain.from_iterable(told):

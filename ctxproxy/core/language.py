@@ -6,11 +6,12 @@ import re
 from collections.abc import Iterable
 from typing import Literal, NamedTuple, TypeAlias
 
-from ctxproxy.core.memo import Memo, no_memo
+from ctxproxy.core.memo import Memo, Reading, no_memo
 from ctxproxy.core.messages import Message, text_of
 
 Language: TypeAlias = Literal["en", "zh"]
 
+SCRIPT = Reading("script", 1.0)
 SAMPLE_CHARS = 300
 """Of the first and of the last line of a message: there people say what they want; what they paste stands between."""
 HAN = re.compile("[\u3400-\u9fff]")
@@ -33,12 +34,11 @@ def language_of(messages: Iterable[Message], memo: Memo = no_memo) -> Language:
     Tool results do not count: their language is their program's (anomalyco/opencode#20156 is a Chinese chat summed up in English).
     """
     han = kana = words = 0.0
-    for message in messages:
-        if message.role in ("user", "assistant"):
-            one = memo("script", message, lambda m=message: _script(_sample(text_of(m))))  # type: ignore[misc]
-            han += one.han
-            kana += one.kana
-            words += one.words
+    by_people = [message for message in messages if message.role in ("user", "assistant")]
+    for one in memo(SCRIPT, by_people, lambda message: _script(_sample(text_of(message)))):
+        han += one.han
+        kana += one.kana
+        words += one.words
     return "zh" if han > words and kana < han / 5 else "en"
 
 

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Protocol, TypeVar
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol, TypeVar
 
 from ctxproxy.core.messages import Message
 
 T = TypeVar("T")
 
 
+class Reading(NamedTuple):
+    """What is read out of messages: its name, and how many times a message's bytes it takes in memory, about."""
+
+    name: str
+    factor: float
+
+
 class Memo(Protocol):
-    """Gives what was made of a message under this name before, else makes it; what is made depends on nothing but the two."""
+    """Gives what was made of messages before, and makes what is missing; what is made depends on nothing but the two."""
 
-    def __call__(self, name: str, message: Message, make: Callable[[], T]) -> T: ...
+    def __call__(self, reading: Reading, messages: Sequence[Message], make: Callable[[Message], T]) -> Sequence[T]: ...
 
 
-def no_memo(name: str, message: Message, make: Callable[[], T]) -> T:
+def no_memo(reading: Reading, messages: Sequence[Message], make: Callable[[Message], T]) -> Sequence[T]:
     """Remembers nothing."""
-    return make()
+    return [make(message) for message in messages]

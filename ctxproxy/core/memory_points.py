@@ -23,10 +23,10 @@ from ctxproxy.core.records import SessionKey
 from ctxproxy.core.retractions import Retraction, share_meant, supersedes
 from ctxproxy.core.rules import LOG, PREFERENCE, RULE, RULE_CHARS, Statement, prose, rule_weight
 from ctxproxy.core.sentences import split
-from ctxproxy.core.standing_rules import Standing, standing
+from ctxproxy.core.standing_rules import Standing, standing, utterances
 from ctxproxy.core.summaries import fitting
 from ctxproxy.core.topics import EMPTY, EMPTY_HAN, HAN_RUN, WORD, Topic, topic
-from ctxproxy.core.utterances import Claim, claim, edges, utterance
+from ctxproxy.core.utterances import Claim, claim, edges
 
 RULING = frozenset(("rule", "preference", "note"))
 ANCHOR_KINDS: frozenset[Kind] = frozenset(("url", "email", "path", "id", "name"))
@@ -126,7 +126,7 @@ def _anchors(role: str, text: str) -> Iterator[tuple[PointKind, str, str, float]
 def _retracted(one: Told, memo: Memo) -> list[Retraction]:
     if one.message.role != "user":
         return []
-    heard = memo("rules", one.message, lambda: utterance(text_of(one.message)))
+    [heard] = utterances([one.message], memo)
     return [remark.back for remark in heard.remarks if remark.back]
 
 

@@ -11,8 +11,8 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from ctxproxy.core import frames, rules
 from ctxproxy.core.exchanges import RESULT_ROLES
-from ctxproxy.core.extractive import is_small_talk
 from ctxproxy.core.messages import SYSTEM_ROLES, text_of
+from ctxproxy.core.passages import is_small_talk
 from ctxproxy.core.selection import FAILURES
 from ctxproxy.core.transcript import Span, Transcript
 

@@ -14,11 +14,11 @@ from heapq import nsmallest
 from typing import NamedTuple, TypeVar
 
 from ctxproxy.core.chunks import Chunk, chunks_of
-from ctxproxy.core.extractive import ASKING, is_small_talk
 from ctxproxy.core.forgetting import expired
 from ctxproxy.core.fusion import NOT_COMPARED, Nearness, Ranking, Spot, fused
-from ctxproxy.core.memo import Memo
+from ctxproxy.core.memo import Memo, Reading
 from ctxproxy.core.messages import Message, Tip, text_of
+from ctxproxy.core.passages import ASKING, is_small_talk
 from ctxproxy.core.recalled import Passage
 from ctxproxy.core.records import SessionKey
 from ctxproxy.core.search_terms import MARK, query_terms
@@ -28,6 +28,7 @@ from ctxproxy.core.text_index import Place, Postings, most, scores
 from ctxproxy.core.transcript import Transcript
 
 T = TypeVar("T")
+CHUNKS = Reading("chunks", 4.0)
 BESIDE = (1.0, 0.6, 0.3)
 """How much the score of a piece, of the one before it and of the one before that count (measured on the quality conversations)."""
 EXACT_WEIGHT = 2.0
@@ -179,7 +180,8 @@ def _chunk(s: Situation, place: Spot) -> Chunk | None:
 
 def chunks_at(message: Message, tip: Tip, memo: Memo) -> tuple[Chunk, ...]:
     """The chunks of a message, worked out once."""
-    return tuple(chunk._replace(tip=tip) for chunk in memo("chunks", message, lambda: chunks_of(message, "")))
+    [chunks] = memo(CHUNKS, [message], lambda one: chunks_of(one, ""))
+    return tuple(chunk._replace(tip=tip) for chunk in chunks)
 
 
 def with_what_was_before(own: Mapping[Spot, float]) -> dict[Spot, float]:

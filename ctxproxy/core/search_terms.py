@@ -6,8 +6,8 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from ctxproxy.core.extractive import STOPWORDS
 from ctxproxy.core.facts import Kind, anchors
+from ctxproxy.core.passages import STOPWORDS
 
 WORD = re.compile(r"[^\W_\u3400-\u9fff]+")
 HAN_RUN = re.compile("[\u3400-\u9fff]+")

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ctxproxy.core.memo import Memo, no_memo
+from ctxproxy.core.memo import Memo, Reading, no_memo
 from ctxproxy.core.messages import Message, text_of
 from ctxproxy.core.retractions import Retraction, share_meant, supersedes
 from ctxproxy.core.rules import NAMED, RULE, RULE_CHARS, Statement, rule_weight
@@ -14,6 +14,7 @@ from ctxproxy.core.sentences import split
 from ctxproxy.core.topics import Topic
 from ctxproxy.core.utterances import Claim, Remark, Utterance, claim, utterance
 
+RULES = Reading("rules", 2.0)
 SHORT_SENTENCES = 3
 """A message of no more sentences is meant whole when it says that it matters little."""
 LEAST_CHARS = 6
@@ -49,10 +50,16 @@ def standing(messages: Sequence[Message], held: Sequence[str] = (), memo: Memo =
     book = _Book()
     for text in held:
         book.state(-1, claim(Statement(text, max(RULE, rule_weight(text)))))
-    for at, message in enumerate(messages):
-        if message.role == "user":
-            book.hear(at, memo("rules", message, lambda m=message: utterance(text_of(m))), counts=not message.directives.drop_first)  # type: ignore[misc]
+    by_user = [(at, message) for at, message in enumerate(messages) if message.role == "user"]
+    heard = utterances([message for _, message in by_user], memo)
+    for (at, message), one in zip(by_user, heard, strict=True):
+        book.hear(at, one, counts=not message.directives.drop_first)
     return Standing(tuple(book.rules.values()), frozenset(book.little))
+
+
+def utterances(messages: Sequence[Message], memo: Memo) -> Sequence[Utterance]:
+    """What each of these messages of a user says that bears on rules."""
+    return memo(RULES, messages, lambda message: utterance(text_of(message)))
 
 
 @dataclass(slots=True)

@@ -7,22 +7,25 @@ import math
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeVar, cast
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 from ctxproxy.core.images import Vision, vision_for
+from ctxproxy.core.memo import Reading
 from ctxproxy.core.messages import ROOT, Message, Tip, digest, identity, tips_of
 from ctxproxy.core.tokens import fixed_tokens, message_tokens
 from ctxproxy.ports import Tokenizer
 
 THREAD_ABOVE_BYTES = 32_768
 """Counting this much takes about 2 ms with tiktoken (17 MB/s); more than that goes to a thread."""
-READING_FACTOR = 12
-"""What is read out of a text takes about so many times its bytes: small strings and sets of words."""
 T = TypeVar("T")
 MOST_KINDS = 1000
 """Models that are asked for; clients name them."""
 ENTRY_BYTES = 250
 """What one remembered value takes in memory, about: key, value and their place in the map."""
+READ_BYTES = 600
+"""What is around all that was read out of one message."""
+MISSING: Any = object()
 
 
 class Identities:
@@ -122,26 +125,48 @@ def _size_of(messages: Sequence[Message]) -> int:
 
 
 class Readings:
-    """What was read out of messages, the last used of it remembered in at most about `max_bytes`; a `Memo`."""
+    """What was read out of messages, that of the last used ones remembered in at most about `max_bytes`; a `Memo`."""
 
     def __init__(self, max_bytes: int) -> None:
-        self._known: OrderedDict[tuple[str, bytes], tuple[Any, int]] = OrderedDict()
+        self._known: OrderedDict[bytes, _Read] = OrderedDict()
         self._left = max_bytes
         self._lock = threading.Lock()
         """Long prompts are planned in threads."""
 
-    def __call__(self, name: str, message: Message, make: Callable[[], T]) -> T:
-        key = (name, message.digest)
+    def __call__(self, reading: Reading, messages: Sequence[Message], make: Callable[[Message], T]) -> list[T]:
+        digests = [message.digest for message in messages]
         with self._lock:
-            known = self._known.get(key)
-            if known is not None:
+            known, touch = self._known, self._known.move_to_end
+            found = [read.made.get(reading, MISSING) if (read := known.get(one)) else MISSING for one in digests]
+            for one, made in zip(digests, found, strict=True):
+                if made is not MISSING:
+                    touch(one)
+        missing = [at for at, made in enumerate(found) if made is MISSING]
+        for at in missing:
+            found[at] = make(messages[at])
+        if missing:
+            self._remember(reading, [(digests[at], found[at], int(reading.factor * len(messages[at].raw))) for at in missing])
+        return found
+
+    def _remember(self, reading: Reading, made: Sequence[tuple[bytes, Any, int]]) -> None:
+        with self._lock:
+            for key, one, size in made:
+                read = self._known.get(key)
+                if read is None:
+                    read = self._known[key] = _Read()
+                    self._left -= read.size
                 self._known.move_to_end(key)
-                return cast("T", known[0])
-        made = make()
-        size = ENTRY_BYTES + READING_FACTOR * len(message.raw)
-        with self._lock:
-            self._left += self._known.pop(key, (None, 0))[1] - size
-            self._known[key] = (made, size)
-            while self._left < 0:
-                self._left += self._known.popitem(last=False)[1][1]
-        return made
+                if reading not in read.made:
+                    read.made[reading] = one
+                    read.size += size
+                    self._left -= size
+                while self._left < 0:
+                    self._left += self._known.popitem(last=False)[1].size
+
+
+@dataclass(slots=True)
+class _Read:
+    """What was read out of one message, and what that takes in bytes."""
+
+    made: dict[Reading, Any] = field(default_factory=dict)
+    size: int = READ_BYTES

@@ -15,9 +15,10 @@ from math import log
 from typing import Any, NamedTuple
 
 from ctxproxy.core import jsontext
-from ctxproxy.core.extractive import STOPWORDS, extract, squeeze
+from ctxproxy.core.extractive import extract, squeeze
 from ctxproxy.core.language import HAN, han_share, language_of
 from ctxproxy.core.messages import Message, ToolCall, text_of, tool_calls
+from ctxproxy.core.passages import STOPWORDS
 from ctxproxy.core.sentences import split
 from ctxproxy.upstream.demo_rules import CountText, Refused, message_tokens, overflow, reply_limit, tool_tokens, wrong_shape
 from ctxproxy.upstream.demo_tools import filled, wanted

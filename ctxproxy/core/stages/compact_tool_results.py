@@ -9,11 +9,15 @@ import msgspec
 
 from ctxproxy.core.exchanges import Exchange, exchanges, may_edit, recent_start
 from ctxproxy.core.markers import is_marker, topic_of_result
+from ctxproxy.core.memo import Reading
 from ctxproxy.core.messages import Message, text_of
 from ctxproxy.core.policy import Count, Fraction
 from ctxproxy.core.rewrites import gist, marked, shortened, with_short_arguments
 from ctxproxy.core.stages.base import Context, Stage, register
 from ctxproxy.core.transcript import Edit, Replace, Transcript
+
+GIST_FACTOR = 2.0
+"""A gist is at most half of a result, twice: as it is sent, and decoded."""
 
 
 @register("compact_tool_results", loss="reversible")
@@ -55,7 +59,8 @@ class CompactToolResults(Stage, frozen=True, forbid_unknown_fields=True):
         entry = transcript.entries[exchange.at]
         most_tokens = min(int(entry.tokens * (self.gist_share or 0)), self.gist_tokens)
         topic = topic_of_result(exchange.call, context.language)
-        return context.memo(f"gist {most_tokens} {topic}", entry.message, lambda: gist(entry, topic, most_tokens, context.language))
+        reading = Reading(f"gist {most_tokens} {topic}", GIST_FACTOR)
+        return context.memo(reading, [entry.message], lambda _: gist(entry, topic, most_tokens, context.language))[0]
 
     def _cut(self, transcript: Transcript, exchange: Exchange, context: Context) -> Message:
         entry = transcript.entries[exchange.at]
