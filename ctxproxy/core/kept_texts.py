@@ -163,7 +163,7 @@ def _prepared(before: Transcript, little: Collection[Tip]) -> Transcript:
     if not little and all(entry.stage != STAGE for entry in before.entries):
         return before
     kept = (entry for entry in before.entries if entry.stage != STAGE)
-    return before.with_entries(tuple(replace(e, message=_to_go_first(e.message)) if e.tip in little and not e.pinned else e for e in kept))
+    return before.with_entries(tuple(e._replace(message=_to_go_first(e.message)) if e.tip in little and not e.pinned else e for e in kept))
 
 
 def _to_go_first(message: Message) -> Message:
@@ -220,7 +220,7 @@ def _amended(entry: Entry, rules: Sequence[str], count: CountMessage, language: 
     content = entry.message.content
     text = {"type": "text", "text": note}
     message = with_fields(entry.message, content=[*content, text] if isinstance(content, list) else f"{text_of(entry.message)}\n{note}")
-    return replace(entry, message=message, tokens=count(message))
+    return entry._replace(message=message, tokens=count(message))
 
 
 def _rewritten(entry: Entry, rules: Sequence[str], count: CountMessage) -> Entry:
@@ -230,7 +230,7 @@ def _rewritten(entry: Entry, rules: Sequence[str], count: CountMessage) -> Entry
     if frame is None or frame.rules == tuple(rules):
         return entry
     message = with_fields(entry.message, content=frame_text(frame._replace(rules=tuple(rules)), language))
-    return replace(entry, message=message, tokens=count(message))
+    return entry._replace(message=message, tokens=count(message))
 
 
 def _frame(missing: Sequence[Stated], entries: Sequence[Entry], count: CountMessage, language: Language) -> list[Entry]:

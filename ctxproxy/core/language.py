@@ -11,7 +11,7 @@ from ctxproxy.core.messages import Message, text_of
 
 Language: TypeAlias = Literal["en", "zh"]
 
-SCRIPT = Reading("script", 1.0)
+SCRIPT = Reading("script", 0.5)
 SAMPLE_CHARS = 300
 """Of the first and of the last line of a message: there people say what they want; what they paste stands between."""
 HAN = re.compile("[\u3400-\u9fff]")

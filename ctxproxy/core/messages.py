@@ -129,7 +129,7 @@ def make(fields: Mapping[str, Any]) -> Message:
 
 def text_of(message: Message) -> str:
     """All text of a message's content: the string, or its text and refusal parts joined by line breaks; "" if none."""
-    content = message.content
+    content = message.fields.get("content")
     if isinstance(content, str) and content:
         return content
     if isinstance(content, list):

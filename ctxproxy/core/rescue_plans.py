@@ -69,7 +69,7 @@ def shortened(s: Situation, budget: Budget) -> Plan:
     lost = missing_pins([other.message for other in base.entries if other is not entry], s.pins)
     room = max(entry.tokens - (base.tokens - budget.limit) - pins_tokens(lost, s.count, language), 1)
     message = fitted(entry, topic_of_text(entry.message, language), room, s.count, language)
-    cut = replace(entry, message=message, tokens=s.count(message), origin="edited", stage="shorten_last_user", reason=LAST_RUNG)
+    cut = entry._replace(message=message, tokens=s.count(message), origin="edited", stage="shorten_last_user", reason=LAST_RUNG)
     done = with_pins(base.with_entries((*base.entries[:at], cut, *base.entries[at + 1 :])), s.pins, s.count, language)
     if done.tokens >= base.tokens:
         return clear

@@ -44,9 +44,11 @@ def read_again(entries: Sequence[Entry], originals: Mapping[Tip, Message]) -> li
     """
     out: list[Message] = []
     for entry in entries:
-        tips = entry.covers or ((entry.tip,) if entry.tip else ())
-        out += [originals[tip] for tip in tips] if tips and all(tip in originals for tip in tips) else [entry.message]
-    return out if sum(len(message.raw) for message in out) <= READ_AGAIN_BYTES else [entry.message for entry in entries]
+        if entry.covers and all(tip in originals for tip in entry.covers):
+            out += [originals[tip] for tip in entry.covers]
+        else:
+            out.append(entry.message if entry.covers else originals.get(entry.tip, entry.message))
+    return out if sum([len(message.raw) for message in out]) <= READ_AGAIN_BYTES else [entry.message for entry in entries]
 
 
 def oldest_stretch(transcript: Transcript, keep_turns: int, room: int) -> Stretch | None:

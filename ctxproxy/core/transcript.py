@@ -7,7 +7,7 @@ system messages are not in a transcript: nothing may touch them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -19,8 +19,7 @@ Origin: TypeAlias = Literal["original", "edited", "inserted"]
 CountMessage: TypeAlias = Callable[[Message], int]
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """One message of the prompt: what is sent, what it costs, and why it stands as it does."""
 
     message: Message
@@ -110,7 +109,7 @@ class Whole(Transcript):
 
     @cached_property
     def entries(self) -> tuple[Entry, ...]:
-        return tuple(Entry(message, tokens, tip, pinned=message.directives.pin) for message, tokens, tip in zip(*self._parts, strict=True))
+        return tuple([Entry(message, tokens, tip, pinned=message.directives.pin) for message, tokens, tip in zip(*self._parts, strict=True)])
 
     @cached_property
     def tokens(self) -> int:
@@ -255,7 +254,7 @@ def _replaced(old: Entry, edit: Replace, stage: str, count: CountMessage) -> Ent
     if edit.message.role != old.message.role or _ids(edit.message) != _ids(old.message):
         raise InvalidEdit(f"stage {stage} changes role or call ids of entry {edit.at}")
     origin: Origin = "inserted" if old.origin == "inserted" else "edited"
-    return replace(old, message=edit.message, tokens=count(edit.message), origin=origin, stage=stage, reason=edit.reason)
+    return old._replace(message=edit.message, tokens=count(edit.message), origin=origin, stage=stage, reason=edit.reason)
 
 
 def _ids(message: Message) -> tuple[object, ...]:

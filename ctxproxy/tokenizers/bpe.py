@@ -13,6 +13,7 @@ from collections.abc import Iterator
 import tiktoken
 
 from ctxproxy.ports import Tokenizer
+from ctxproxy.tokenizers.known_lines import KnownLines
 
 MAX_CHUNK_CHARS = 262_144
 """A quarter of the length at which the stack overflows; a multiple of 128, the longest run of blanks that is one token."""
@@ -30,6 +31,7 @@ class BytePairTokenizer:
 
     def __init__(self, encoding: tiktoken.Encoding) -> None:
         self._encoding = encoding
+        self._lines = KnownLines(self._counted)
 
     @property
     def name(self) -> str:
@@ -41,8 +43,11 @@ class BytePairTokenizer:
         Exact but for texts with more than 131,072 characters without a blank or punctuation: there each forced cut adds a token or two.
         """
         if len(text) <= MAX_CHUNK_CHARS:
-            return len(self._encoding.encode_ordinary(text))
-        return sum(len(self._encoding.encode_ordinary(chunk)) for chunk in chunks(text))
+            return self._lines.count(text)
+        return sum(map(self._counted, chunks(text)))
+
+    def _counted(self, text: str) -> int:
+        return len(self._encoding.encode_ordinary(text))
 
 
 class LargerOf:

@@ -6,7 +6,6 @@ Thinking blocks of finished turns go whole with the text beside them; signed cal
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 
 from ctxproxy.core.exchanges import may_edit, recent_start
 from ctxproxy.core.markers import is_marker, topic_of_text
@@ -71,4 +70,4 @@ def _thoughtless(transcript: Transcript, at: int, context: Context) -> Entry:
     """The entry without the thinking of a finished turn."""
     entry = transcript.entries[at]
     rest = without_thinking(entry.message) if at < transcript.last_user else entry.message
-    return entry if rest is entry.message else replace(entry, message=rest, tokens=context.count(rest))
+    return entry if rest is entry.message else entry._replace(message=rest, tokens=context.count(rest))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from ctxproxy.core.exchanges import exchanges, may_edit
 from ctxproxy.core.markers import topic_of_result, topic_of_text
@@ -49,7 +48,7 @@ class ShrinkNewest(Stage, frozen=True, forbid_unknown_fields=True):
     def _shorter(self, entry: Entry, most_tokens: int, context: Context) -> Message:
         """A call with its arguments cut, and then what is said beside it."""
         message = with_short_arguments(entry.message, self.arguments_chars, context.language)
-        left = replace(entry, message=message, tokens=context.count(message))
+        left = entry._replace(message=message, tokens=context.count(message))
         if left.tokens <= most_tokens or context.count_text(text_of(message)) <= self.min_tokens:
             return message
         cap = max(most_tokens, left.tokens - context.count_text(text_of(message)) + self.min_tokens)
