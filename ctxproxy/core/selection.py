@@ -6,13 +6,14 @@ from collections.abc import Callable, Sequence
 
 HEAD, TAIL = 0.35, 0.25
 """Shares of the room for the beginning and the end; the rest goes to pieces of note in between, then to more of the beginning."""
-FAILURES = ("error", "exception", "traceback", "fatal", "failed", "failure", "panic", "错误", "失败", "异常")
+FAILURES_EN, FAILURES_ZH = ("error", "exception", "traceback", "fatal", "failed", "failure", "panic"), ("错误", "失败", "异常")
+FAILURES = FAILURES_EN + FAILURES_ZH
 
 
 def is_noteworthy(text: str) -> bool:
     """Whether a text tells of a failure: such lines and items are kept even from the middle."""
     lower = text.lower()
-    return any(word in lower for word in FAILURES)
+    return any(map(lower.__contains__, FAILURES_EN if lower.isascii() else FAILURES))
 
 
 def level(sizes: Sequence[int], room: int) -> int:

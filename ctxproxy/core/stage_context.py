@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, TypeVar
 
 from ctxproxy.core.language import Language
-from ctxproxy.core.memo import Memo, no_memo
+from ctxproxy.core.memo import Memo, Reading, no_memo
 from ctxproxy.core.messages import Message, Tip
 from ctxproxy.core.records import Summary
-from ctxproxy.core.transcript import CountMessage
+from ctxproxy.core.transcript import CountMessage, Entry
+
+T = TypeVar("T")
+REWRITTEN_FACTOR = 2.0
+"""A message as it is sent and decoded, in times of the longer one that it was made of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,3 +43,15 @@ class Context:
     summary_max_tokens: int = 1024
     memo: Memo = no_memo
     """Remembers what is read out of originals from one request to the next."""
+
+    def remembered(self, what: str, entry: Entry, make: Callable[[], T]) -> T:
+        """What `make` gives, remembered as `what` of an entry in its place: its tip stands for all that was said before it."""
+        if not entry.tip:
+            return make()
+        reading = Reading(f"{what} {self.language} {entry.tokens} {entry.tip}", REWRITTEN_FACTOR)
+        return self.memo(reading, [entry.message], lambda _: make())[0]
+
+    def rewritten(self, how: str, entry: Entry, make: Callable[[], Message]) -> Message:
+        """The message that `make` makes of an entry, remembered too; the entry's own where that is what comes out."""
+        made = self.remembered(how, entry, lambda: None if (other := make()) is entry.message else other)
+        return made or entry.message

@@ -23,8 +23,8 @@ MOST_KINDS = 1000
 """Models that are asked for; clients name them."""
 ENTRY_BYTES = 250
 """What one remembered value takes in memory, about: key, value and their place in the map."""
-READ_BYTES = 600
-"""What is around all that was read out of one message."""
+READ_BYTES, READING_BYTES = 450, 250
+"""What is around all that was read out of one message, and around each reading, about."""
 MISSING: Any = object()
 
 
@@ -145,7 +145,7 @@ class Readings:
         for at in missing:
             found[at] = make(messages[at])
         if missing:
-            self._remember(reading, [(digests[at], found[at], int(reading.factor * len(messages[at].raw))) for at in missing])
+            self._remember(reading, [(digests[at], found[at], READING_BYTES + int(reading.factor * len(messages[at].raw))) for at in missing])
         return found
 
     def _remember(self, reading: Reading, made: Sequence[tuple[bytes, Any, int]]) -> None:

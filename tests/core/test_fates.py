@@ -122,7 +122,7 @@ def test_what_an_older_decision_does_not_tell_is_dropped_all_the_same() -> None:
 
 def test_what_a_stage_that_is_gone_did_is_lossy() -> None:
     situation, made = planned(talk(2))
-    entry = replace(made.transcript.entries[0], origin="edited", stage="once_there")
+    entry = made.transcript.entries[0]._replace(origin="edited", stage="once_there")
     found = fates(
         situation, replace(made, transcript=Transcript((entry, *made.transcript.entries[1:]), (LeftOut(("ff",), "once_there"),)), changed=True)
     )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from ctxproxy.core.learned_priorities import LEARNED, LEAST, MOST_GROUPS, NEWEST, Cell, Tally, added, as_line, fit, outcomes, read_lines
@@ -41,7 +39,7 @@ def test_what_an_answer_quotes_of_the_older_groups_is_counted_by_their_features(
 def test_what_stays_by_its_place_was_rewritten_or_is_among_the_newest_teaches_nothing() -> None:
     whole = talk(user(GATE))
     assert set(kinds("It is 7731.", whole)) == {"user"}
-    shortened = Transcript((whole.entries[0], replace(whole.entries[1], origin="rewritten"), *whole.entries[2:]))
+    shortened = Transcript((whole.entries[0], whole.entries[1]._replace(origin="rewritten"), *whole.entries[2:]))
     assert kinds("It is 7731.", shortened) == {}
     assert kinds("It is 7731.", transcript([user("Build a boat."), user(GATE), user("And?")])) == {}
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from ctxproxy.core import frames
@@ -67,7 +65,7 @@ def test_a_summary_is_worth_more_than_any_wish_and_its_acknowledgement_goes_with
     assert acknowledgement == summary
     assert summary.key < rule.key
     assert same_words.kind == "assistant", "the client's own message, whatever it says"
-    bare, _ = priorities(Transcript((replace(inserted[1]), rest[-1])), GOAL_TOKENS)
+    bare, _ = priorities(Transcript((inserted[1]._replace(), rest[-1])), GOAL_TOKENS)
     assert bare.kind == "assistant", "nothing stands before it"
 
 

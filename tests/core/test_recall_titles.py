@@ -16,8 +16,8 @@ RECALLED = Entry(user(TITLES["en"]), 20, origin="inserted", stage=STAGE)
 
 def test_what_was_recalled_is_known_by_its_stage_and_by_being_ours() -> None:
     assert is_recalled(RECALLED)
-    assert not is_recalled(replace(RECALLED, stage="summarize"))
-    assert not is_recalled(replace(RECALLED, origin="original")), "a client that says the title itself is left alone"
+    assert not is_recalled(RECALLED._replace(stage="summarize"))
+    assert not is_recalled(RECALLED._replace(origin="original")), "a client that says the title itself is left alone"
 
 
 def test_without_it_the_rest_stands_as_it_was() -> None:

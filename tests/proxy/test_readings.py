@@ -8,14 +8,14 @@ import pytest
 
 from ctxproxy.core.memo import Reading
 from ctxproxy.core.messages import Message
-from ctxproxy.proxy.counting import READ_BYTES, Readings
+from ctxproxy.proxy.counting import READ_BYTES, READING_BYTES, Readings
 from tests.core.histories import user
 
 UNITS, VALUES = Reading("units", 5.0), Reading("values", 2.0)
 
 
 def size(message: Message, *readings: Reading) -> int:
-    return READ_BYTES + sum(int(one.factor * len(message.raw)) for one in readings)
+    return READ_BYTES + sum(READING_BYTES + int(one.factor * len(message.raw)) for one in readings)
 
 
 def test_the_same_is_made_once_for_a_reading_and_a_messages_bytes() -> None:

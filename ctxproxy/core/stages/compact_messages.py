@@ -45,10 +45,10 @@ class CompactMessages(Stage, frozen=True, forbid_unknown_fields=True):
         """What stands in for one old message: its head and tail, or a marker for the whole of it. A stage of one's own that extends this
         one may say otherwise (002-19); role and call ids stay.
         """
-        topic = topic_of_text(entry.message, context.language)
+        language, chars = context.language, self.keep_tokens * len(text_of(entry.message)) // entry.tokens
         if whole:
-            return marked(entry, topic, context.language)
-        return shortened(entry, topic, self.keep_tokens * len(text_of(entry.message)) // entry.tokens, context.language)
+            return context.rewritten("answer", entry, lambda: marked(entry, topic_of_text(entry.message, language), language))
+        return context.rewritten(f"text {chars}", entry, lambda: shortened(entry, topic_of_text(entry.message, language), chars, language))
 
     def _mine(self, entry: Entry) -> bool:
         return entry.origin != "inserted" and may_edit(entry)

@@ -9,15 +9,11 @@ import msgspec
 
 from ctxproxy.core.exchanges import Exchange, exchanges, may_edit, recent_start
 from ctxproxy.core.markers import is_marker, topic_of_result
-from ctxproxy.core.memo import Reading
 from ctxproxy.core.messages import Message, text_of
 from ctxproxy.core.policy import Count, Fraction
 from ctxproxy.core.rewrites import gist, marked, shortened, with_short_arguments
 from ctxproxy.core.stages.base import Context, Stage, register
-from ctxproxy.core.transcript import Edit, Replace, Transcript
-
-GIST_FACTOR = 2.0
-"""A gist is at most half of a result, twice: as it is sent, and decoded."""
+from ctxproxy.core.transcript import Edit, Entry, Replace, Transcript
 
 
 @register("compact_tool_results", loss="reversible")
@@ -53,23 +49,32 @@ class CompactToolResults(Stage, frozen=True, forbid_unknown_fields=True):
         for exchange in old if self.markers else ():
             entry = transcript.entries[exchange.at]
             if entry.tokens >= self.min_tokens and not is_marker(text_of(entry.message)):
-                yield Replace(exchange.at, marked(entry, topic_of_result(exchange.call, context.language), context.language), "result of an old call")
+                yield Replace(exchange.at, self._marked(entry, exchange, context), "result of an old call")
 
     def _gist(self, transcript: Transcript, exchange: Exchange, context: Context) -> Message:
         entry = transcript.entries[exchange.at]
         most_tokens = min(int(entry.tokens * (self.gist_share or 0)), self.gist_tokens)
-        topic = topic_of_result(exchange.call, context.language)
-        reading = Reading(f"gist {most_tokens} {topic}", GIST_FACTOR)
-        return context.memo(reading, [entry.message], lambda _: gist(entry, topic, most_tokens, context.language))[0]
+        return context.rewritten(f"gist {most_tokens}", entry, lambda: gist(entry, _topic(exchange, context), most_tokens, context.language))
 
     def _cut(self, transcript: Transcript, exchange: Exchange, context: Context) -> Message:
         entry = transcript.entries[exchange.at]
         chars = self.keep_tokens * len(text_of(entry.message)) // entry.tokens
-        return shortened(entry, topic_of_result(exchange.call, context.language), chars, context.language)
+        return context.rewritten(f"cut {chars}", entry, lambda: shortened(entry, _topic(exchange, context), chars, context.language))
+
+    def _marked(self, entry: Entry, exchange: Exchange, context: Context) -> Message:
+        return context.rewritten("mark", entry, lambda: marked(entry, _topic(exchange, context), context.language))
 
     def _arguments(self, transcript: Transcript, start: int, context: Context) -> Iterator[Edit]:
         for at, entry in enumerate(transcript.entries[:start]):
             if may_edit(entry) and entry.message.role == "assistant" and "tool_calls" in entry.message.fields:
-                short = with_short_arguments(entry.message, self.arguments_chars, context.language)
+                short = self._with_short_arguments(entry, context)
                 if short is not entry.message:
                     yield Replace(at, short, "long arguments of an old call")
+
+    def _with_short_arguments(self, entry: Entry, context: Context) -> Message:
+        chars = self.arguments_chars
+        return context.rewritten(f"arguments {chars}", entry, lambda: with_short_arguments(entry.message, chars, context.language))
+
+
+def _topic(exchange: Exchange, context: Context) -> str:
+    return topic_of_result(exchange.call, context.language)

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from ctxproxy.core.exchanges import Exchange, exchanges, may_edit
 from ctxproxy.core.markers import duplicate_topic
-from ctxproxy.core.messages import text_of
+from ctxproxy.core.messages import Message, text_of
 from ctxproxy.core.policy import Count
 from ctxproxy.core.rewrites import has_media, marked
 from ctxproxy.core.stages.base import Context, Stage, register
-from ctxproxy.core.transcript import Edit, Replace, Transcript
+from ctxproxy.core.transcript import Edit, Entry, Replace, Transcript
 
 
 @register("duplicate_results", loss="reversible")
@@ -32,5 +32,7 @@ class DuplicateResults(Stage, frozen=True, forbid_unknown_fields=True):
             elif exchange.at < transcript.newest.start and may_edit(transcript.entries[exchange.at]):
                 repeated.append(exchange)
         for exchange in reversed(repeated):
-            topic = duplicate_topic(exchange.call, context.language)
-            yield Replace(exchange.at, marked(transcript.entries[exchange.at], topic, context.language), "same text in a later result")
+            yield Replace(exchange.at, self._marked(transcript.entries[exchange.at], exchange, context), "same text in a later result")
+
+    def _marked(self, entry: Entry, exchange: Exchange, context: Context) -> Message:
+        return context.rewritten("duplicate", entry, lambda: marked(entry, duplicate_topic(exchange.call, context.language), context.language))

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 from ctxproxy.core import jsontext
 from ctxproxy.core.exchanges import Exchange, exchanges, may_edit
 from ctxproxy.core.markers import PATH_ARGUMENTS, superseded_topic
-from ctxproxy.core.messages import ToolCall, text_of
+from ctxproxy.core.messages import Message, ToolCall, digest, text_of
 from ctxproxy.core.policy import Count
 from ctxproxy.core.rewrites import marked
 from ctxproxy.core.selection import is_noteworthy
 from ctxproxy.core.stages.base import Context, Stage, register
-from ctxproxy.core.transcript import Edit, Replace, Transcript
+from ctxproxy.core.transcript import Edit, Entry, Replace, Transcript
 
 WRITES = re.compile(r"(?i)(?:^|[_.-])(?:write|create|overwrite|save|put)|^(?:write|create|save)")
 """Tools that set a file's whole content; an edit or a patch leaves the rest as the earlier read showed it."""
@@ -24,7 +25,7 @@ class _Subject(NamedTuple):
     """What a call was about."""
 
     same_call: bytes | None
-    """Tool and canonical arguments; None without arguments: `next_page {}` gives something else each time."""
+    """The digest of tool and canonical arguments; None without arguments: `next_page {}` gives something else each time."""
     path: tuple[str, ...] = ()
     """Tool and path."""
     whole: bool = False
@@ -45,8 +46,8 @@ class SupersededResults(Stage, frozen=True, forbid_unknown_fields=True):
         for exchange in reversed(list(exchanges(transcript))):
             if exchange.call is None:
                 continue
-            subject = _subject(exchange.call)
             entry = transcript.entries[exchange.at]
+            subject = context.remembered("subject", entry, partial(_subject, exchange.call))
             if later & {subject.same_call, subject.path, subject.path[1:]}:
                 if exchange.at < transcript.newest.start and may_edit(entry) and entry.tokens >= self.min_tokens:
                     stale.append(exchange)
@@ -54,15 +55,17 @@ class SupersededResults(Stage, frozen=True, forbid_unknown_fields=True):
                 later |= _replaces(subject)
         for exchange in reversed(stale):
             entry = transcript.entries[exchange.at]
-            topic = superseded_topic(exchange.call, context.language)
-            yield Replace(exchange.at, marked(entry, topic, context.language), "superseded by a later result")
+            yield Replace(exchange.at, self._marked(entry, exchange, context), "superseded by a later result")
+
+    def _marked(self, entry: Entry, exchange: Exchange, context: Context) -> Message:
+        return context.rewritten("superseded", entry, lambda: marked(entry, superseded_topic(exchange.call, context.language), context.language))
 
 
 def _subject(call: ToolCall) -> _Subject:
     arguments = _decoded(call.arguments)
     if not isinstance(arguments, dict) or not arguments:
         return _Subject(None)
-    same = call.name.encode("utf-8", "surrogatepass") + b"\0" + jsontext.canonical(arguments)
+    same = digest(call.name.encode("utf-8", "surrogatepass") + b"\0" + jsontext.canonical(arguments))
     path = next((arguments[key] for key in PATH_ARGUMENTS if isinstance(arguments.get(key), str) and arguments[key]), None)
     if path is None:
         return _Subject(same)
