@@ -1,4 +1,4 @@
-"""A chunk of a stream as nearly all are: one choice that goes on with a text, read without making anything of the rest.
+"""A chunk of a stream as nearly all are: one choice that goes on with a text or with reasoning, read without making anything of the rest.
 
 For every other chunk there is None, and whoever asks reads it whole; what is read here would be read there to the same effect.
 """
@@ -15,15 +15,15 @@ _REFUSED = (msgspec.DecodeError, RecursionError, UnicodeDecodeError)
 
 
 class PlainDelta(msgspec.Struct, forbid_unknown_fields=True, gc=False):
-    """A text; other fields say nothing."""
+    """At least one text, and the other fields say nothing."""
 
-    content: str
+    content: str | None = None
+    reasoning_content: str | None = None
+    reasoning: str | None = None
     role: str | None = None
     refusal: None = None
     tool_calls: None = None
     function_call: None = None
-    reasoning_content: None = None
-    reasoning: None = None
     audio: None = None
 
 
@@ -59,6 +59,10 @@ def plain_chunk(data: bytes) -> PlainChunk | None:
     try:
         if not data.isascii():
             data.decode()  # the decoder does not look at the characters of what it skips
-        return _DECODER.decode(data)
+        chunk = _DECODER.decode(data)
     except _REFUSED:
         return None
+    delta = chunk.choices[0].delta
+    if delta.reasoning_content is None and delta.reasoning is None:
+        return None if delta.content is None else chunk
+    return chunk if delta.reasoning_content is None or delta.reasoning is None else None  # which of both comes first is told by the JSON alone

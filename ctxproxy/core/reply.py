@@ -12,7 +12,7 @@ from typing import Any
 from ctxproxy.core import jsontext
 from ctxproxy.core.fragments import Calls, Pieces, Tree, add, built
 from ctxproxy.core.messages import Message, make, read
-from ctxproxy.core.plain_chunks import PlainChoice, plain_chunk
+from ctxproxy.core.plain_chunks import PlainChoice, PlainDelta, plain_chunk
 
 DONE = b"[DONE]"
 NO_FINISH = ("", "null")
@@ -142,15 +142,27 @@ class _OpenChoice:
 
     def feed_plain(self, choice: PlainChoice) -> None:
         delta = choice.delta
-        pieces = self._fields.get("content")
-        if self.has_output and delta.role is None and choice.finish_reason is None and type(pieces) is Pieces:
-            pieces.append(delta.content)
+        if self.has_output and delta.role is None and choice.finish_reason is None and self._goes_on(delta):
             return
         self._empty = False
-        self.has_output = self.has_output or bool(delta.content)
+        self.has_output = bool(self.has_output or delta.content or delta.reasoning_content or delta.reasoning)
         if choice.finish_reason is not None and choice.finish_reason not in NO_FINISH:
             self._finish_reason = choice.finish_reason
-        add(self._fields, {"role": delta.role, "content": delta.content})
+        texts = {"content": delta.content, "reasoning_content": delta.reasoning_content, "reasoning": delta.reasoning}
+        add(self._fields, {"role": delta.role, **texts})
+
+    def _goes_on(self, delta: PlainDelta) -> bool:
+        """Let a text go on that has begun, if the delta has but one; else nothing, and False."""
+        key, text = "content", delta.content
+        if text is None:
+            key, text = ("reasoning_content", delta.reasoning_content) if delta.reasoning is None else ("reasoning", delta.reasoning)
+        elif delta.reasoning_content is not None or delta.reasoning is not None:
+            return False
+        pieces = self._fields.get(key)
+        if type(pieces) is not Pieces or text is None:
+            return False
+        pieces.append(text)
+        return True
 
     def feed(self, choice: dict[str, Any]) -> None:
         self._finish_reason = _finish_reason(choice) or self._finish_reason

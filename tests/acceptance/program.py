@@ -10,7 +10,7 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -25,10 +25,14 @@ PATIENCE_S = 60.0
 
 
 class Program:
-    """`async with Program(folder, keys) as program:` — `keys` is what stands in config.yaml; `program.url` is where it listens."""
+    """`async with Program(folder, keys) as program:` — `keys` is what stands in config.yaml; `program.url` is where it listens.
 
-    def __init__(self, folder: Path, keys: Mapping[str, Any]) -> None:
+    `started_by`: the module, with its first arguments, that is run in place of `ctxproxy serve`.
+    """
+
+    def __init__(self, folder: Path, keys: Mapping[str, Any], started_by: Sequence[str] = ("ctxproxy", "serve")) -> None:
         self._folder = folder
+        self._started_by = started_by
         self.keys = {"listen": {"port": 0}, "data_dir": str(folder / "data"), **keys}
         self._process: asyncio.subprocess.Process
         self._reading: asyncio.Task[None]
@@ -41,7 +45,7 @@ class Program:
         file = self._folder / "config.yaml"
         file.write_text(json.dumps(self.keys), encoding="utf-8")
         environ = {name: value for name, value in os.environ.items() if not name.startswith(("CTXPROXY_", "OPENAI_"))}
-        words = [sys.executable, "-m", "ctxproxy", "serve", "--config", str(file)]
+        words = [sys.executable, "-m", *self._started_by, "--config", str(file)]
         self._process = await asyncio.create_subprocess_exec(
             *words, cwd=self._folder, env={**environ, "PYTHONPATH": str(PROJECT), "TMPDIR": str(self._folder)}, stderr=asyncio.subprocess.PIPE
         )

@@ -27,6 +27,21 @@ def test_a_chunk_that_goes_on_with_a_text_is_read(data: bytes, said: tuple[objec
     assert (chunk.model, choice.index, choice.delta.role, choice.delta.content, choice.finish_reason) == said
 
 
+@pytest.mark.parametrize(
+    ("delta", "texts"),
+    [
+        ({"content": None, "reasoning_content": "b"}, (None, "b", None)),
+        ({"reasoning": "c"}, (None, None, "c")),
+        ({"content": "a", "reasoning": "", "reasoning_content": None}, ("a", None, "")),
+    ],
+)
+def test_reasoning_is_read_too(delta: object, texts: tuple[object, ...]) -> None:
+    chunk = plain_chunk(of(delta))
+    assert chunk is not None
+    found = chunk.choices[0].delta
+    assert (found.content, found.reasoning_content, found.reasoning) == texts
+
+
 def of(delta: object, **more: object) -> bytes:
     return json.dumps({"choices": [{"index": 0, "delta": delta, **more}]}).encode()
 
@@ -45,7 +60,8 @@ TEXT = {"content": "a"}
         (of({}), "it has no text"),
         (of({"content": None}), "it has no text"),
         (of({"content": [{"type": "text", "text": "a"}]}), "its text is in parts"),
-        (of({**TEXT, "reasoning_content": "b"}), "it reasons too"),
+        (of({"reasoning": "a", "reasoning_content": "b"}), "it reasons twice, and which is first?"),
+        (of({**TEXT, "reasoning_content": 1}), "its reasoning is no text"),
         (of({**TEXT, "tool_calls": []}), "it may call a tool"),
         (of({**TEXT, "vendor": None}), "it has a field that is not known"),
         (of(TEXT, error={}), "its choice may have failed"),

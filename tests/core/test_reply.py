@@ -269,7 +269,9 @@ ODD_BYTES = st.sampled_from([b'"', b"{", b"}", b",", b"1", b"\\", b"\xff", b" ",
 ONE_BY_ONE = CHUNKS | st.builds(
     lambda content, more, beside: {**chunk({"content": content, **more}), **beside},
     st.text(max_size=3) | st.none() | st.integers(),
-    st.sampled_from([{}, {"role": "assistant"}, {"role": 1}, {"refusal": None}, {"audio": {"id": "a"}}, {"other": "x"}, {"tool_calls": []}]),
+    st.sampled_from(
+        [{}, {"role": "assistant"}, {"role": 1}, {"refusal": None}, {"reasoning": "r"}, {"reasoning_content": ""}, {"audio": {}}, {"other": "x"}]
+    ),
     st.sampled_from([{}, {"object": "chat.completion.chunk"}, {"object": "error"}, {"usage": USAGE}, {"model": None}, {"type": 1}]),
 )
 DAMAGED = st.builds(
@@ -301,6 +303,9 @@ def test_all_events_at_once_give_the_same_reply_as_one_by_one(datas):
         [chunk({"content": "A"}, index=1), chunk({"content": "B"}), chunk({"content": [{"type": "text", "text": "x"}]}), chunk({"content": "y"})],
         [chunk({"tool_calls": [{"index": 0, "function": {"arguments": part}}]}) for part in "{}[]"] + [chunk({"content": "A"})],
         [chunk({"content": "A"}), {"error": {"message": "overloaded"}}, chunk({"content": "B"})],
+        [*(chunk({"content": None, "reasoning_content": part}) for part in "ab"), chunk({"content": "A", "reasoning_content": "c"})],
+        [chunk({"reasoning": "a"}), chunk({"reasoning": ""}), chunk({"content": "A"}), chunk({"content": "B"}), chunk({"reasoning": "b"})],
+        [chunk({"content": ""}), chunk({"reasoning_content": "", "content": None}), chunk({"content": "A"})],
         [chunk({"content": "A"}), {"choices": [{"index": 0, "message": {"content": "all"}}]}, {"usage": USAGE}],
     ],
 )
