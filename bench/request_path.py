@@ -123,9 +123,8 @@ async def one_request(state: State, settings: Settings, body: bytes, timer: Time
 
 async def idle(state: State) -> None:
     """Wait until nothing is left to be done behind the answers."""
-    while not state.tasks.is_idle:
-        state.lull.hurry()
-        await asyncio.sleep(0.001)
+    while running := tuple(state.tasks._running):
+        await asyncio.wait(running)
 
 
 def configured(folder: Path, budget: int | None) -> Holder:
@@ -152,6 +151,7 @@ async def measured(args: argparse.Namespace, count: int, budget: int | None, pro
         holder = configured(Path(folder), budget)
         async with wiring.running_state(holder.current) as state:
             state.upstream = lambda _: Canned()
+            state.lull.open()  # what is done behind an answer begins at once
             await one_request(state, holder.current(), body_of(['{"role":"user","content":"warm up"}']), Timer())
             await one_request(state, holder.current(), body_of(messages), first)
             gc.collect()

@@ -68,6 +68,8 @@ def resume(
     """The decision to replay for a history: the deepest of its variant, but none that holds what is forgotten by now, and none made
     without one of these summaries.
     """
+    if not checkpoints:
+        return None
     depth = {tip: at for at, tip in enumerate(tips)}
     ready, gone = {s.tip for s in summaries if s.kind == "llm"}, frozenset(forgotten)
     candidates = [c for c in checkpoints if c.variant == variant and c.tip in depth and not is_void(c, ready) and not _holds(c, gone)]

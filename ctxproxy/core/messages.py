@@ -62,6 +62,16 @@ class Message:
     """The tip of a history that it was seen to follow, and the tip with it."""
     _tokens: tuple[str, int] | None = field(default=None, init=False, compare=False, hash=False, repr=False)
     """A way of counting, and what it gave."""
+    _past: object = field(default=None, init=False, compare=False, hash=False, repr=False)
+
+    @property
+    def past(self) -> object:
+        """What is known of the history that ends with it (`pasts`); None if nothing is."""
+        return self._past
+
+    def keep_past(self, past: object) -> None:
+        """Keep what is known of the history that ends with it."""
+        object.__setattr__(self, "_past", past)
 
     @property
     def role(self) -> str:

@@ -6,13 +6,14 @@ import asyncio
 import math
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from ctxproxy.core.images import Vision, vision_for
 from ctxproxy.core.memo import Reading
-from ctxproxy.core.messages import ROOT, Message, Tip, digest, identity, tips_of
+from ctxproxy.core.messages import Message, digest, identity
+from ctxproxy.core.pasts import Past, past_of
 from ctxproxy.core.tokens import fixed_tokens, message_tokens
 from ctxproxy.ports import Tokenizer
 
@@ -35,9 +36,9 @@ class Identities:
         self._known: OrderedDict[bytes, bytes] = OrderedDict()
         self._most = max(max_bytes // ENTRY_BYTES, 1)
 
-    def tips(self, messages: Iterable[Message]) -> list[Tip]:
-        """The tips of the history that these messages are."""
-        return tips_of(ROOT, messages, self._identified)
+    def past(self, history: Sequence[Message]) -> Past:
+        """What is known of a history."""
+        return past_of(history, self._identified)
 
     def _identified(self, message: Message) -> bytes:
         key = message.digest
@@ -76,19 +77,25 @@ class Counts:
 
         return plain if factor == 1 else count
 
-    async def prime(self, messages: Sequence[Message], tokenizer: Tokenizer, model: str) -> None:
-        """Count what is not known yet, in a thread if it is much, so that the loop is never held up."""
+    def of(self, past: Past, tokenizer: Tokenizer, model: str, factor: float) -> tuple[int, ...]:
+        """The tokens of each message of a history as the upstream counts them."""
+        return past.counts(self._kind(tokenizer, model)[0], self.counter(tokenizer, model, 1), factor)
+
+    async def prime(self, past: Past, leading: Sequence[Message], tokenizer: Tokenizer, model: str) -> None:
+        """Count what is not known yet of the leading messages and a history, in a thread if it is much, so that the loop is never held up."""
         kind, vision = self._kind(tokenizer, model)
-        unknown = self._unknown(messages, kind)
+        unknown = self._unknown((*leading, *past.uncounted(kind)), kind)
         if _size_of(unknown) <= THREAD_ABOVE_BYTES:
             return
         tokens = await asyncio.to_thread(lambda: [message_tokens(m, tokenizer.count, vision) for m in unknown])
         for message, one in zip(unknown, tokens, strict=True):
             self._remember((kind, message.digest), one)
 
-    def takes_long(self, messages: Sequence[Message], tokenizer: Tokenizer, model: str) -> bool:
-        """Whether counting these is work for a thread."""
-        return _size_of(messages) > THREAD_ABOVE_BYTES and _size_of(self._unknown(messages, self._kind(tokenizer, model)[0])) > THREAD_ABOVE_BYTES
+    def takes_long(self, past: Past, leading: Sequence[Message], tokenizer: Tokenizer, model: str) -> bool:
+        """Whether counting the leading messages and a history is work for a thread."""
+        kind = self._kind(tokenizer, model)[0]
+        uncounted = (*leading, *past.uncounted(kind))
+        return _size_of(uncounted) > THREAD_ABOVE_BYTES and _size_of(self._unknown(uncounted, kind)) > THREAD_ABOVE_BYTES
 
     def _unknown(self, messages: Sequence[Message], kind: str) -> list[Message]:
         return [m for m in messages if not m.is_counted(kind) and (kind, m.digest) not in self._known]

@@ -207,7 +207,7 @@ class Keeping:
         """Begin to note what the stored messages tell; those of a side request (a title, tags) are the asking program's own words."""
         own = joined.joined is Joined.THIN or moves_tip(session, joined, self._prepared.frame)
         runs = runs_of(row for effect in effects if isinstance(effect, AppendMessages) for row in effect.messages)
-        turn = sum(message.role == "user" for message in joined.history[: joined.fresh_from])
+        turn = self._state.identities.past(joined.history).users - sum(m.role == "user" for m in joined.history[joined.fresh_from :])
         turns: dict[Tip, int] = {}
         for run in runs:
             before = at = turns.get(run[0].parent, turn)

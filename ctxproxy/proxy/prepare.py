@@ -112,7 +112,7 @@ async def prepare(state: State, settings: Settings, chat: ChatRequest, caller: C
     prompt_tokens = budget(caller.policy, belief.window, chat.max_output, 0).prompt_tokens
     preload = await preload_for(state, settings, session, Opening(caller, reconciled.history, prompt_tokens, tokenizer.count, bare is not None))
     added = bare is not None or bool(preload) or (settings.retrieval.kind != "off" and user_of(caller, session) != "")
-    slow = state.counts.takes_long(chat.messages, tokenizer, chat.model)
+    slow = state.counts.takes_long(state.identities.past(reconciled.history), leading, tokenizer, chat.model)
     if slow and not added and reconciled.joined is not Joined.THIN and _surely_as_it_came(chat, caller.policy, belief, session, decisions):
         when_sure()
     fixed = await state.counts.fixed(chat.tools, chat.functions, chat.response_format, tokenizer)
@@ -181,7 +181,8 @@ async def situation_for(state: State, settings: Settings, ask: Ask, reconciled: 
     """Count and budget a reconciled history."""
     tokenizer = await tokenizer_for(state, settings, ask.model)
     belief = state.windows.belief(ask.origin, ask.model, settings.models)
-    await state.counts.prime([*ask.leading, *reconciled.history], tokenizer, ask.model)
+    past = state.identities.past(reconciled.history)
+    await state.counts.prime(past, ask.leading, tokenizer, ask.model)
     factor = _factor(state, settings, ask)
     count = state.counts.counter(tokenizer, ask.model, factor)
     fixed = math.ceil(ask.fixed_tokens * factor) + sum(map(count, ask.leading))
@@ -193,7 +194,7 @@ async def situation_for(state: State, settings: Settings, ask: Ask, reconciled: 
         leading=ask.leading,
         preload=preload,
         reconciled=reconciled,
-        counts=tuple(map(count, reconciled.history)),
+        counts=state.counts.of(past, tokenizer, ask.model, factor),
         budget=budget(ask.policy, belief.window, ask.max_output, fixed + sum(map(count, preload))),
         policy=ask.policy,
         variant=variant_of(ask.model, ask.policy),
@@ -224,7 +225,7 @@ async def tokenizer_for(state: State, settings: Settings, model: str) -> Tokeniz
 async def _reconciled(
     state: State, caller: Caller, session: Session | None, leading: Sequence[Message], rest: Sequence[Message], frame: str
 ) -> Reconciled:
-    tips = state.identities.tips(rest)
+    tips = state.identities.past(rest).tips
     if caller.key is None:
         return join_full(rest, tips, 0)
     same_system = not leading or (session is not None and tuple(m.raw for m in leading) == session.system)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from ctxproxy.core.messages import Message
+from ctxproxy.core.pasts import Past
 from ctxproxy.ports import Tokenizer
 from ctxproxy.proxy import counting
 from ctxproxy.proxy.counting import Counts
@@ -23,9 +24,9 @@ def gate(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
     monkeypatch.setattr(counting, "THREAD_ABOVE_BYTES", 0)
     opened, prime = asyncio.Event(), Counts.prime
 
-    async def wait(self: Counts, messages: Sequence[Message], tokenizer: Tokenizer, model: str) -> None:
+    async def wait(self: Counts, past: Past, leading: Sequence[Message], tokenizer: Tokenizer, model: str) -> None:
         await opened.wait()
-        await prime(self, messages, tokenizer, model)
+        await prime(self, past, leading, tokenizer, model)
 
     monkeypatch.setattr(Counts, "prime", wait)
     return opened
