@@ -123,7 +123,7 @@ async def one_request(state: State, settings: Settings, body: bytes, timer: Time
 
 async def idle(state: State) -> None:
     """Wait until nothing is left to be done behind the answers."""
-    while running := tuple(state.tasks._running):
+    while running := tuple(state.tasks._running):  # noqa: SLF001  nobody else waits for all of it
         await asyncio.wait(running)
 
 
