@@ -56,7 +56,9 @@ class Past:
 
 def past_of(history: Sequence[Message], identify: Callable[[Message], bytes] = identity) -> Past:
     """What is known of a history, which is remembered with its last message in place of what was known of a shorter one."""
-    messages = tuple(history)
+    messages = history if isinstance(history, tuple) else tuple(history)
+    if messages and isinstance(known := messages[-1].past, Past) and known.messages is messages:
+        return known
     before = next((past for at in range(len(messages), max(len(messages) - LOOKED_BACK, 0), -1) if (past := _past_up_to(messages, at))), None)
     if before is not None and len(before.messages) == len(messages):
         return before

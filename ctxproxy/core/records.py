@@ -92,6 +92,8 @@ class Session:
     """Messages that are never sent again (`DELETE …/messages/{tip}`)."""
     has_decisions: bool = False
     """Any checkpoint, summary or pin is kept of it."""
+    is_leaf: bool = False
+    """It stands at a message behind which none is stored."""
     user: str = ""
     """The `X-User-Id` that it came with; "" if it had none."""
     kept: bool = False

@@ -90,7 +90,7 @@ class _Orders:
     async def carried_out(self, command: Command) -> list[str]:
         match command:
             case ShowContext():
-                standing = Standing(self._key.name, self._situation, self._plan, self._prepared.belief, len(self._own))
+                standing = Standing(self._key.name, self._situation, self._plan, self._prepared.gauge.belief, len(self._own))
                 lines = context_lines(standing, self._language)
             case ClearContext():
                 lines = await self._clear()

@@ -36,7 +36,6 @@ from ctxproxy.proxy.recall import recalled
 from ctxproxy.proxy.rescue import Got, Rescue
 from ctxproxy.proxy.state import State
 from ctxproxy.proxy.streams import Stream
-from ctxproxy.proxy.summary_desk import Asked
 from ctxproxy.proxy.tee import Settle, relay_stream, relay_whole
 from ctxproxy.proxy.usage_shown import size_to_show
 
@@ -116,7 +115,7 @@ async def _planned(state: State, request: web.Request, settings: Settings, chat:
         thin = caller.mode == "append" or (caller.mode == "auto" and state.health.is_dependent(caller.key))
         prepared = await prepare(state, settings, chat, caller, early.begin)
         rescue = Rescue(state, request, settings, prepared)
-        if state.windows.wants_listing(caller.target.origin, prepared.belief):
+        if state.windows.wants_listing(caller.target.origin, prepared.gauge.belief):
             state.tasks.start(ask_for_models(state, settings, caller.target, credentials_of(request, caller.target)), "list of models")
         ready = await rescue.first_plan()
     except StoreUnavailable as error:
@@ -138,13 +137,13 @@ async def _planned(state: State, request: web.Request, settings: Settings, chat:
         state.metrics.requests.labels("unanswered").inc()
         arm_figures.count_unanswered(state.metrics, caller.arm)
         raise
-    return await _answered(state, request, settings, prepared, got, rescue.asked)
+    return await _answered(state, request, settings, prepared, got, rescue)
 
 
-async def _answered(state: State, request: web.Request, settings: Settings, prepared: Prepared, got: Got, asked: Asked) -> web.StreamResponse:
+async def _answered(state: State, request: web.Request, settings: Settings, prepared: Prepared, got: Got, rescue: Rescue) -> web.StreamResponse:
     """Relay what came, and keep it, however that ends."""
     result = final_answer(got, settings.recovery.final_error)
-    keeping = Keeping(state, settings, prepared, got, asked)
+    keeping = Keeping(state, settings, prepared, got, lambda: rescue.asked)
     _note(state, request, prepared, got)
     drained = False
     try:
@@ -184,7 +183,7 @@ def context_headers(session_header: str, prepared: Prepared, got: Got) -> list[t
         ("X-Context-Budget", str(got.plan.budget.prompt_tokens)),
         ("X-Context-Actions", actions),
         ("X-Context-Attempts", str(got.calls)),
-        ("X-Context-Window", window_shown(prepared.belief)),
+        ("X-Context-Window", window_shown(prepared.gauge.belief)),
         *([("X-Context-Arm", prepared.caller.arm)] if prepared.caller.arm else []),
     ]
 

@@ -40,14 +40,6 @@ class _Job:
     points: tuple[Point, ...] = ()
 
 
-@dataclass(slots=True)
-class _Line:
-    """What waits for one session, and the task that does it."""
-
-    jobs: deque[_Job]
-    work: asyncio.Task[None]
-
-
 def _together(first: _Job, second: _Job) -> _Job | None:
     """Messages that follow each other as one job; None where something else is to be done, or another user said them."""
     if first.points or second.points or first.user != second.user or first.span.tip != second.span.after:
@@ -64,7 +56,9 @@ class FactDesk:
         self._metrics = metrics
         self._tasks = tasks
         self._lull = lull
-        self._lines: dict[SessionKey, _Line] = {}
+        self._lines: dict[SessionKey, deque[_Job]] = {}
+        self._ended: dict[SessionKey, asyncio.Event] = {}
+        self._work: asyncio.Task[None] | None = None
         self._writing = asyncio.Lock()
         """Held while a job is done."""
 
@@ -79,14 +73,14 @@ class FactDesk:
 
     async def done(self, key: SessionKey) -> None:
         """Wait until nothing waits for a session any more."""
-        if line := self._lines.get(key):
-            await asyncio.wait([line.work])
+        if key in self._lines:
+            await self._ended.setdefault(key, asyncio.Event()).wait()
 
     async def erase(self, keys: Collection[SessionKey]) -> None:
         """Note nothing more of these sessions; what is just being written is waited for."""
         for key in keys:
             if line := self._lines.get(key):
-                line.jobs.clear()
+                line.clear()
         async with self._writing:
             return
 
@@ -94,24 +88,33 @@ class FactDesk:
         """Nothing: each job looks for itself what was forgotten before and while it was done."""
 
     def _add(self, key: SessionKey, job: _Job) -> None:
-        line = self._lines.get(key)
-        if line is None:
-            jobs = deque([job])
-            self._lines[key] = _Line(jobs, self._tasks.start(self._work(key, jobs), "facts"))
-        elif line.jobs and (both := _together(line.jobs[-1], job)):
-            line.jobs[-1] = both
+        line = self._lines.setdefault(key, deque())
+        if line and (both := _together(line[-1], job)):
+            line[-1] = both
         else:
-            line.jobs.append(job)
+            line.append(job)
+        if self._work is None:
+            self._work = self._tasks.start(self._do_all(), "facts")
 
-    async def _work(self, key: SessionKey, jobs: deque[_Job]) -> None:
-        """Do all that waits for a session, one after the other."""
+    async def _do_all(self) -> None:
+        """Do all that waits, one session's in order, the sessions by turns."""
         try:
-            while jobs:
+            while self._lines:
                 async with self._lull.piece(), self._writing:
-                    if jobs and (rest := await self._do(key, jobs.popleft())):
-                        jobs.appendleft(rest)
+                    await self._do_one(next(iter(self._lines)))
         finally:
-            del self._lines[key]
+            self._work = None
+
+    async def _do_one(self, key: SessionKey) -> None:
+        """A piece of a session's first job; the session then waits behind the others."""
+        line = self._lines[key]
+        if line and (rest := await self._do(key, line.popleft())):
+            line.appendleft(rest)
+        del self._lines[key]
+        if line:
+            self._lines[key] = line
+        elif ended := self._ended.pop(key, None):
+            ended.set()
 
     async def _do(self, key: SessionKey, job: _Job) -> _Job | None:
         """What is left of a job when a piece of it is done."""

@@ -85,7 +85,7 @@ class IndexDesk:
         self._tasks = tasks
         self._lull = lull
         self._waiting: dict[SessionKey, _Waiting] = {}
-        self._work: dict[SessionKey, asyncio.Task[None]] = {}
+        self._work: asyncio.Task[None] | None = None
         self._complete: OrderedDict[SessionKey, Tip] = OrderedDict()
         """The history up to this message is in the index, or waits for it."""
         self._writing = asyncio.Lock()
@@ -98,13 +98,13 @@ class IndexDesk:
         self._waiting.setdefault(key, _Waiting()).add(span, turn)
         if span.after == self._complete.get(key, ROOT):
             self._cover(key, span.tip)
-        self._begin(key)
+        self._begin()
 
     def note_summary(self, key: SessionKey, summary: Summary) -> None:
         """Have a summary indexed, in parts that count below 0: they are no part of what was said."""
         if self._is_wanted():
             self._waiting.setdefault(key, _Waiting()).summaries[summary.tip] = summary
-            self._begin(key)
+            self._begin()
 
     async def postings(self, key: SessionKey, terms: Sequence[str], asked: Reconciled) -> Postings:
         """Where terms stand in a session; what a request's history holds that was never indexed is now. Raises StoreUnavailable."""
@@ -155,33 +155,48 @@ class IndexDesk:
         if len(self._complete) > KNOWN_SESSIONS:
             self._complete.popitem(last=False)
 
-    def _begin(self, key: SessionKey) -> None:
-        if key not in self._work:
-            self._work[key] = self._tasks.start(self._write(key), "index")
+    def _begin(self) -> None:
+        if self._work is None:
+            self._work = self._tasks.start(self._write_all(), "index")
 
-    async def _write(self, key: SessionKey) -> None:
-        """Hand all that waits for a session to the store; where it does not answer, that is indexed when the session is next searched."""
+    async def _write_all(self) -> None:
+        """Write all that waits, one session's in order, the sessions by turns."""
         try:
-            while key in self._waiting:
+            while self._waiting:
                 async with self._lull.piece(), self._writing:
-                    await self._write_piece(key)
+                    if self._waiting:
+                        await self._write_one(*next(iter(self._waiting.items())))
+        finally:
+            self._work = None
+
+    async def _write_one(self, key: SessionKey, waiting: _Waiting) -> None:
+        """A piece of what waits for a session, which then waits behind the others; what fails is indexed when the session is next searched."""
+        is_left = False
+        try:
+            is_left = await self._write_piece(key, waiting)
         except StoreUnavailable as error:
             self._metrics.store_errors.inc()
             log.warning("session %s could not be indexed: %s", key.id, error.message)
+            self._complete.pop(key, None)
+        except Exception as error:
+            log.exception("indexing a session failed: %s", type(error).__name__)
+            self._complete.pop(key, None)
         finally:
-            if self._waiting.pop(key, None):
-                self._complete.pop(key, None)
-            del self._work[key]
+            if self._waiting.get(key) is waiting:
+                del self._waiting[key]
+                if is_left:
+                    self._waiting[key] = waiting
 
-    async def _write_piece(self, key: SessionKey) -> None:
-        waiting, session = self._waiting.get(key), await self._store.session(key)
-        if waiting and session and waiting.stretches:
+    async def _write_piece(self, key: SessionKey, waiting: _Waiting) -> bool:
+        """Whether more waits behind it."""
+        session = await self._store.session(key)
+        if session is None:
+            return False
+        if waiting.stretches:
             await self._write_rows(session, waiting, waiting.stretches[0])
-        elif waiting and session:
+        else:
             await self._write_summaries(session, waiting)
-        is_left = session and waiting and (waiting.stretches or waiting.summaries)
-        if not is_left and self._waiting.get(key) is waiting:
-            self._waiting.pop(key, None)
+        return bool(waiting.stretches or waiting.summaries)
 
     async def _write_rows(self, session: Session, waiting: _Waiting, stretch: _Stretch) -> None:
         rows = await self._store.span(session.key, Span(stretch.after, stretch.tip), AT_ONCE_BYTES)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from ctxproxy.config.schema import Settings
@@ -38,7 +38,8 @@ REBASES = 5
 class Keeping:
     """Keeps one request and its answer; `settle` may be called often and acts once."""
 
-    def __init__(self, state: State, settings: Settings, prepared: Prepared, got: Got, asked: Asked) -> None:
+    def __init__(self, state: State, settings: Settings, prepared: Prepared, got: Got, asked: Callable[[], Asked]) -> None:
+        """`asked` gives how a model can be asked on the request's behalf."""
         self._state = state
         self._settings = settings
         self._asked = asked
@@ -134,7 +135,7 @@ class Keeping:
             return  # what was sent is not what the plan has counted
         refused_before = self._got.attempts > 1  # what the refusal stated is surer than what an answer right after it shows
         if reply is not None and reply.usage is not None and not refused_before and not any_media(plan.messages):
-            counted = round(plan.tokens_sent / self._prepared.factor)
+            counted = round(plan.tokens_sent / self._prepared.gauge.factor)
             await self._state.windows.succeeded(origin, model, counted=counted, usage=reply.usage, rules=self._settings.models)
 
     def _summarize_ahead(self) -> None:
@@ -144,8 +145,8 @@ class Keeping:
             return
         tip = background_tip(situation, self._got.plan)
         if tip and not self._state.summaries.is_busy(key):
-            need = need_of(situation, tip, self._settings.summarizer, self._asked.window_tokens)
-            self._state.summaries.write_behind(key, need, self._asked)
+            need = need_of(situation, tip, self._settings.summarizer, self._asked().window_tokens)
+            self._state.summaries.write_behind(key, need, self._asked())
 
     def _note(self) -> None:
         """Begin to note in the day's memory file what has left the prompt; a refused request's decision is not kept."""

@@ -48,6 +48,7 @@ def without_credentials(text: str) -> str:
 def set_up(level: str, form: Literal["text", "json"]) -> None:
     """Send the program's log to standard error; libraries are heard from warnings on, since their debug lines hold headers."""
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False  # no format of ours tells them
+    logging._srcfile = None  # noqa: SLF001  nor where in the code; so the manual says ("Optimization")
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Json() if form == "json" else _Text())
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)

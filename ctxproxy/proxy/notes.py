@@ -48,13 +48,13 @@ class Notes:
     tasks: Tasks
     clock: Callable[[], float]
 
-    def begin(self, settings: Settings, key: SessionKey, user: str, situation: Situation, plan: Plan, asked: Asked | None) -> None:
-        """Note what the plan's decision takes out, if it takes out anything and notes are wanted; `asked`: how a model can be asked for it."""
+    def begin(self, settings: Settings, key: SessionKey, user: str, situation: Situation, plan: Plan, asked: Callable[[], Asked] | None) -> None:
+        """Note what the plan's decision takes out, if it takes out anything and notes are wanted; `asked` gives how a model can be asked for it."""
         entry = session_entry(settings, key)
         wanted = settings.memory.daily_files and (entry is None or entry.daily_files)
         left = leavings(situation, plan) if wanted else None
         if left is not None:
-            own = asked if settings.memory.daily_text == "events" and settings.summarizer.kind == "llm" else None
+            own = asked() if asked and settings.memory.daily_text == "events" and settings.summarizer.kind == "llm" else None
             self.tasks.start(self._written(settings, key, user, situation, left, _Ways(plan.wants, own)), "memory file")
 
     async def _written(self, settings: Settings, key: SessionKey, user: str, situation: Situation, left: Leavings, ways: _Ways) -> None:

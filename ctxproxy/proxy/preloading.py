@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from ctxproxy.config.schema import Preload as Wanted
 from ctxproxy.config.schema import Settings
+from ctxproxy.core.budget import budget
 from ctxproxy.core.carryover import Digest, Preload
 from ctxproxy.core.effects import OpenSession
 from ctxproxy.core.extractive import CountText, extract
@@ -40,7 +41,8 @@ class Opening:
 
     caller: Caller
     history: Sequence[Message]
-    prompt_tokens: int
+    window_tokens: int
+    max_output: int | None
     count_text: CountText
     recall: bool
 
@@ -78,7 +80,8 @@ async def _made(state: State, settings: Settings, key: SessionKey, opening: Open
     for session in await state.store.of_user(key.tenant, opening.caller.user, wanted.sessions * LOOKED_AT):
         if len(told) < wanted.sessions and (text := await _told(state, session)):
             told[session.key] = Remembered(_day(settings, session.last_used), text)
-    room, language = room_for(opening.prompt_tokens), language_of(opening.history)
+    prompt_tokens = budget(opening.caller.policy, opening.window_tokens, opening.max_output, 0).prompt_tokens
+    room, language = room_for(prompt_tokens), language_of(opening.history)
     facts = await _facts(state, settings, key.tenant, opening.caller.user)
     pieces = await state.store.chunks.hottest(key.tenant, opening.caller.user, wanted.chunks) if wanted.chunks else []
     past = Past(facts, [*told.values()], [Remembered(_day(settings, piece.created), piece.chunk.text) for piece in pieces])

@@ -16,6 +16,7 @@ from ctxproxy.core.checkpoints import variant_of
 from ctxproxy.core.effects import OpenSession
 from ctxproxy.core.forgetting import cleared
 from ctxproxy.core.messages import Message, Tip, leading_system, read
+from ctxproxy.core.pasts import LOOKED_BACK
 from ctxproxy.core.policy import Policy
 from ctxproxy.core.preloads import fits_beside
 from ctxproxy.core.presets import acts_when_short
@@ -36,11 +37,21 @@ from ctxproxy.proxy.state import State
 
 
 @dataclass(frozen=True, slots=True)
+class Gauge:
+    """How prompts for a model are measured."""
+
+    tokenizer: Tokenizer
+    belief: WindowBelief
+    factor: float
+    """What our own counts are multiplied by."""
+
+
+@dataclass(frozen=True, slots=True)
 class Ask:
     """What a prompt is asked with, beside its messages."""
 
     model: str
-    origin: str
+    gauge: Gauge
     policy: Policy
     leading: tuple[Message, ...]
     max_output: int | None
@@ -68,12 +79,9 @@ class Prepared:
     caller: Caller
     session: Session | None
     frame: str
-    belief: WindowBelief
+    gauge: Gauge
     fixed_tokens: int
     """Tools and response format, without the leading messages."""
-    tokenizer: Tokenizer
-    factor: float
-    """What our own counts were multiplied by."""
     situation: Situation
     bare: ChatRequest | None = None
     """The client's own request, where `chat` offers the recall tool beside it."""
@@ -105,22 +113,21 @@ async def prepare(state: State, settings: Settings, chat: ChatRequest, caller: C
         state.health.depends(caller.key)
     if not leading and session and reconciled.joined is Joined.THIN:
         leading = tuple(read(raw) for raw in session.system)
-    tokenizer = await tokenizer_for(state, settings, chat.model)
     await state.windows.refresh()
-    belief = state.windows.belief(caller.target.origin, chat.model, settings.models)
+    gauge = await gauge_for(state, settings, caller.policy, caller.target.origin, chat.model)
     decisions = await decisions_for(state, session, reconciled.tips)
-    prompt_tokens = budget(caller.policy, belief.window, chat.max_output, 0).prompt_tokens
-    preload = await preload_for(state, settings, session, Opening(caller, reconciled.history, prompt_tokens, tokenizer.count, bare is not None))
+    opening = Opening(caller, reconciled.history, gauge.belief.window, chat.max_output, gauge.tokenizer.count, bare is not None)
+    preload = await preload_for(state, settings, session, opening)
     added = bare is not None or bool(preload) or (settings.retrieval.kind != "off" and user_of(caller, session) != "")
-    slow = state.counts.takes_long(state.identities.past(reconciled.history), leading, tokenizer, chat.model)
-    if slow and not added and reconciled.joined is not Joined.THIN and _surely_as_it_came(chat, caller.policy, belief, session, decisions):
+    slow = state.counts.takes_long(state.identities.past(reconciled.history), leading, gauge.tokenizer, chat.model)
+    if slow and not added and reconciled.joined is not Joined.THIN and _surely_as_it_came(chat, caller.policy, gauge.belief, session, decisions):
         when_sure()
-    fixed = await state.counts.fixed(chat.tools, chat.functions, chat.response_format, tokenizer)
+    fixed = await state.counts.fixed(chat.tools, chat.functions, chat.response_format, gauge.tokenizer)
     thin = session if reconciled.joined is Joined.THIN else None
     restore = await restore_for(state, settings, caller.policy, thin) if thin else None
-    ask = Ask(chat.model, caller.target.origin, caller.policy, leading, chat.max_output, fixed, session, preload, restore)
+    ask = Ask(chat.model, gauge, caller.policy, leading, chat.max_output, fixed, session, preload, restore)
     situation = await situation_for(state, settings, ask, reconciled, decisions)
-    return Prepared(chat, caller, session, frame, belief, fixed, tokenizer, _factor(state, settings, ask), situation, bare)
+    return Prepared(chat, caller, session, frame, gauge, fixed, situation, bare)
 
 
 def user_of(caller: Caller, session: Session | None) -> str:
@@ -158,11 +165,12 @@ async def decisions_for(state: State, session: Session | None, tips: Sequence[Ti
     return Decisions(checkpoints, summaries, [pin.text for pin in await state.store.pins(key)])
 
 
-def _factor(state: State, settings: Settings, ask: Ask) -> float:
-    """Counts may shrink only where the budget follows the window and the encoding is not known for sure."""
-    rule = rule_for(settings.models, ask.model)
-    sure = ask.policy.max_tokens != "auto" or (rule is not None and rule.encoding is not None) or state.exact(ask.model)
-    return state.windows.factor(ask.origin, ask.model, only_up=sure)
+async def gauge_for(state: State, settings: Settings, policy: Policy, origin: str, model: str) -> Gauge:
+    """What is known of a model; counts may shrink only where the budget follows the window and the encoding is not known for sure."""
+    tokenizer = await tokenizer_for(state, settings, model)
+    rule = rule_for(settings.models, model)
+    sure = policy.max_tokens != "auto" or (rule is not None and rule.encoding is not None) or state.exact(model)
+    return Gauge(tokenizer, state.windows.belief(origin, model, settings.models), state.windows.factor(origin, model, only_up=sure))
 
 
 async def stored_situation(state: State, settings: Settings, session: Session, tip: Tip) -> Situation:
@@ -171,23 +179,21 @@ async def stored_situation(state: State, settings: Settings, session: Session, t
     reconciled = join_thin([], [stored_message(row) for row in rows], [row.tip for row in rows], retried=False)
     leading = tuple(read(raw) for raw in session.system)
     policy = policy_for(settings, session.profile or None, session.model, session.key, session.overrides)
-    origin = target_for(settings, session.model).origin
+    gauge = await gauge_for(state, settings, policy, target_for(settings, session.model).origin, session.model)
     preload, restore = await stored_preload(state, session), await state.store.carryover.restore(session.key)
-    ask = Ask(session.model, origin, policy, leading, None, session.fixed_tokens, session, preload, restore)
+    ask = Ask(session.model, gauge, policy, leading, None, session.fixed_tokens, session, preload, restore)
     return await situation_for(state, settings, ask, reconciled, await decisions_for(state, session, reconciled.tips))
 
 
 async def situation_for(state: State, settings: Settings, ask: Ask, reconciled: Reconciled, decisions: Decisions) -> Situation:
     """Count and budget a reconciled history."""
-    tokenizer = await tokenizer_for(state, settings, ask.model)
-    belief = state.windows.belief(ask.origin, ask.model, settings.models)
+    tokenizer, factor, window = ask.gauge.tokenizer, ask.gauge.factor, ask.gauge.belief.window
     past = state.identities.past(reconciled.history)
     await state.counts.prime(past, ask.leading, tokenizer, ask.model)
-    factor = _factor(state, settings, ask)
     count = state.counts.counter(tokenizer, ask.model, factor)
     fixed = math.ceil(ask.fixed_tokens * factor) + sum(map(count, ask.leading))
-    prompt_tokens = budget(ask.policy, belief.window, ask.max_output, fixed).prompt_tokens
-    preload = ask.preload if fits_beside(sum(map(count, ask.preload)), prompt_tokens) else ()
+    room = budget(ask.policy, window, ask.max_output, fixed)
+    preload = ask.preload if fits_beside(sum(map(count, ask.preload)), room.prompt_tokens) else ()
     gone = cleared(reconciled.history, reconciled.tips, ask.session.cleared if ask.session else ())
     restored = left_behind(reconciled.history, reconciled.tips, ask.restore)
     return Situation(
@@ -195,7 +201,7 @@ async def situation_for(state: State, settings: Settings, ask: Ask, reconciled: 
         preload=preload,
         reconciled=reconciled,
         counts=state.counts.of(past, tokenizer, ask.model, factor),
-        budget=budget(ask.policy, belief.window, ask.max_output, fixed + sum(map(count, preload))),
+        budget=budget(ask.policy, window, ask.max_output, fixed + sum(map(count, preload))) if preload else room,
         policy=ask.policy,
         variant=variant_of(ask.model, ask.policy),
         count=count,
@@ -233,7 +239,14 @@ async def _reconciled(
         joined = await _thin(state, caller, session, rest, tips)
         if joined is not None:
             return joined
-    return join_full(rest, tips, await state.store.known(caller.key, tips) if session else 0)
+    return join_full(rest, tips, await _known(state, session, tips) if session else 0)
+
+
+async def _known(state: State, session: Session, tips: Sequence[Tip]) -> int:
+    """How many of a history's messages are stored: where nothing was stored behind the one that the session stands at, that is told at once."""
+    if session.is_leaf and session.tip in tips[-LOOKED_BACK:]:
+        return tips.index(session.tip) + 1
+    return await state.store.known(session.key, tips)
 
 
 async def _thin(state: State, caller: Caller, session: Session | None, rest: Sequence[Message], tips: Sequence[Tip]) -> Reconciled | None:

@@ -151,7 +151,7 @@ class Rounds:
         return results
 
     def _count_text(self, text: str) -> int:
-        return math.ceil(self._got.situation.count_text(text) * self._prepared.factor)
+        return math.ceil(self._got.situation.count_text(text) * self._prepared.gauge.factor)
 
     async def _original(self, marker: str) -> Message | None:
         """The message behind a marker, if it is one of this session's and may still be sent: of the history at hand, else of another branch."""

@@ -7,6 +7,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal, assert_never
 
 from aiohttp import web
@@ -92,13 +93,14 @@ class Rescue:
         self._max_output = prepared.chat.max_output
         self._changes: dict[str, bytes] = {}
         self._marks: list[tuple[str, int]] = []
-        self.asked = self._asked()
 
-    def _asked(self) -> Asked:
+    @cached_property
+    def asked(self) -> Asked:
+        """How a summary can be asked for on the request's behalf."""
         settings, target, model = self._settings, self._prepared.caller.target, self._prepared.chat.model
         origin = origin_of(settings.summarizer.base_url or target.base_url)
         window = self._state.windows.belief(origin, settings.summarizer.model or model, settings.models).window
-        return asked_for(self._request, settings, target, model, window, self._prepared.tokenizer)
+        return asked_for(self._request, settings, target, model, window, self._prepared.gauge.tokenizer)
 
     async def first_plan(self) -> Ready:
         """What to send, with the summary it wants where that is to be waited for."""
@@ -161,7 +163,7 @@ class Rescue:
     async def _rescued(self, refused: Refused, sent: Ready) -> Ready | None:
         """What to try next, after the refusal was learned from; None where there is nothing, or where a fault of ours keeps us from it."""
         try:
-            counted = round(sent.plan.tokens_sent / self._prepared.factor)
+            counted = round(sent.plan.tokens_sent / self._prepared.gauge.factor)
             await self._state.windows.learn(self._prepared.caller.target.origin, self._prepared.chat.model, refused.verdict, counted=counted)
             step = await self._next(refused, sent.situation, sent.plan)
             return self._ready(*step) if step else None

@@ -21,7 +21,7 @@ def size_to_show(prepared: Prepared, got: Got) -> Logical | None:
     """The size that the client is to read in `usage`; None where it reads what the upstream wrote."""
     policy, plan = prepared.caller.policy, got.plan
     wanted = isinstance(policy, Context) and policy.report_usage == "logical"
-    return Logical(plan.tokens_in, plan.tokens_sent, prepared.belief.window) if wanted and plan.tokens_in > plan.tokens_sent else None
+    return Logical(plan.tokens_in, plan.tokens_sent, prepared.gauge.belief.window) if wanted and plan.tokens_in > plan.tokens_sent else None
 
 
 def raised_body(got: Whole | Refused, size: Logical | None) -> bytes | None:

@@ -39,7 +39,9 @@ class Kept:
     @property
     def told(self) -> Session:
         """The session as a store gives it."""
-        return replace(self.session, has_decisions=bool(self.checkpoints or self.summaries or self.pins))
+        tip = self.session.tip
+        decided = bool(self.checkpoints or self.summaries or self.pins)
+        return replace(self.session, has_decisions=decided, is_leaf=tip in self.messages and tip not in self.parents)
 
     @property
     def place(self) -> Place:

@@ -73,7 +73,7 @@ def tips_value(tips: Collection[Tip]) -> str:
 
 def session_of(row: Row) -> Session:
     name, tenant, tip, manner, frame, system, model, profile, fixed_tokens, recall, *chosen, created, last_used = row[:17]
-    *counts, forgotten, has_decisions, _ = row[17:]
+    *counts, forgotten, has_decisions, is_leaf, _ = row[17:]
     user, kept, cleared, overrides, tag = chosen
     requests, tokens_in, tokens_sent, compactions, messages, turns, *spent = counts
     return Session(
@@ -97,6 +97,7 @@ def session_of(row: Row) -> Session:
         turns=turns,
         forgotten=frozenset(json.loads(forgotten)) if forgotten != NONE_FORGOTTEN else frozenset(),
         has_decisions=bool(has_decisions),
+        is_leaf=bool(is_leaf),
         user=unpack(user),
         kept=bool(kept),
         cleared=tuple(cleared.split()),

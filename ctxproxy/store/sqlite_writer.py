@@ -93,8 +93,8 @@ class SqliteWriter:
 
     @property
     def is_idle(self) -> bool:
-        """Whether all that was handed in is done."""
-        return self._handed_in == self._done
+        """Whether all that was handed in is done, and nothing was wrong with the file that has to be looked into first."""
+        return self._handed_in == self._done and not (self._suspect or self._damage_met)
 
     async def start(self) -> None:
         """Open the file, made, checked and migrated; raises ConfigError or StoreUnavailable."""

@@ -444,7 +444,7 @@ async def test_a_session_may_begin_anew_after_it_was_erased(stores: Handles) -> 
     await stores.write.apply([*begun(KEY, chain("a", "b")), Forget(KEY, message("a").tip)])
     await stores.write.erase(KEY)
     await stores.write.apply(begun(KEY, chain("a"), now=9.0))
-    assert await stores.read.session(KEY) == Session(KEY, message("a").tip, created=9.0, last_used=9.0, messages=1, turns=1)
+    assert await stores.read.session(KEY) == Session(KEY, message("a").tip, created=9.0, last_used=9.0, messages=1, turns=1, is_leaf=True)
 
 
 async def test_a_forgotten_message_is_noted_and_its_bytes_stay_while_the_decisions_that_may_hold_it_go(stores: Handles) -> None:

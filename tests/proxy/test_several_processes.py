@@ -181,7 +181,7 @@ async def test_what_one_has_stored_and_not_indexed_the_other_indexes_when_it_sea
     past = history(40)
     said = await second.chat([*past, asks("Behind which old building did the otter number i sleep?")], session="s")
     assert told(3) in recalled(upstream)
-    first.state.index._begin = lambda _key: None  # type: ignore[method-assign]  # it ends before it has indexed what comes now
+    first.state.index._begin = lambda: None  # type: ignore[method-assign]  # it ends before it has indexed what comes now
     past += [
         asks("Behind which old building did the otter number i sleep?"),
         said.message,

@@ -4,7 +4,8 @@ SELECT s.name, s.tenant, s.tip, s.manner, s.frame, s.system, s.model, s.profile,
     s.cost_all, s.cost_sent, s.cost_summaries, s.cached_expected, s.reported_requests, s.reported_prompt, s.reported_cached,
     (SELECT json_group_array(f.tip) FROM forgotten f WHERE f.session = s.id),
     EXISTS (SELECT 1 FROM checkpoints c WHERE c.session = s.id) OR EXISTS (SELECT 1 FROM summaries u WHERE u.session = s.id)
-        OR EXISTS (SELECT 1 FROM pins p WHERE p.session = s.id), s.id
+        OR EXISTS (SELECT 1 FROM pins p WHERE p.session = s.id),
+    EXISTS (SELECT 1 FROM messages m WHERE m.tip = s.tip AND m.session = s.id AND m.leaf), s.id
 FROM sessions s WHERE s.name = :name AND s.tenant = :tenant;
 
 -- name: find
@@ -13,7 +14,8 @@ SELECT s.name, s.tenant, s.tip, s.manner, s.frame, s.system, s.model, s.profile,
     s.cost_all, s.cost_sent, s.cost_summaries, s.cached_expected, s.reported_requests, s.reported_prompt, s.reported_cached,
     (SELECT json_group_array(f.tip) FROM forgotten f WHERE f.session = s.id),
     EXISTS (SELECT 1 FROM checkpoints c WHERE c.session = s.id) OR EXISTS (SELECT 1 FROM summaries u WHERE u.session = s.id)
-        OR EXISTS (SELECT 1 FROM pins p WHERE p.session = s.id), s.id
+        OR EXISTS (SELECT 1 FROM pins p WHERE p.session = s.id),
+    EXISTS (SELECT 1 FROM messages m WHERE m.tip = s.tip AND m.session = s.id AND m.leaf), s.id
 FROM sessions s WHERE s.name = :name ORDER BY s.id;
 
 -- name: of_user
@@ -22,7 +24,8 @@ SELECT s.name, s.tenant, s.tip, s.manner, s.frame, s.system, s.model, s.profile,
     s.cost_all, s.cost_sent, s.cost_summaries, s.cached_expected, s.reported_requests, s.reported_prompt, s.reported_cached,
     (SELECT json_group_array(f.tip) FROM forgotten f WHERE f.session = s.id),
     EXISTS (SELECT 1 FROM checkpoints c WHERE c.session = s.id) OR EXISTS (SELECT 1 FROM summaries u WHERE u.session = s.id)
-        OR EXISTS (SELECT 1 FROM pins p WHERE p.session = s.id), s.id
+        OR EXISTS (SELECT 1 FROM pins p WHERE p.session = s.id),
+    EXISTS (SELECT 1 FROM messages m WHERE m.tip = s.tip AND m.session = s.id AND m.leaf), s.id
 FROM sessions s WHERE s.tenant = :tenant AND s.user = :user ORDER BY s.last_used DESC, s.id DESC LIMIT :limit;
 
 -- name: page
@@ -31,7 +34,8 @@ SELECT s.name, s.tenant, s.tip, s.manner, s.frame, s.system, s.model, s.profile,
     s.cost_all, s.cost_sent, s.cost_summaries, s.cached_expected, s.reported_requests, s.reported_prompt, s.reported_cached,
     (SELECT json_group_array(f.tip) FROM forgotten f WHERE f.session = s.id),
     EXISTS (SELECT 1 FROM checkpoints c WHERE c.session = s.id) OR EXISTS (SELECT 1 FROM summaries u WHERE u.session = s.id)
-        OR EXISTS (SELECT 1 FROM pins p WHERE p.session = s.id), s.id
+        OR EXISTS (SELECT 1 FROM pins p WHERE p.session = s.id),
+    EXISTS (SELECT 1 FROM messages m WHERE m.tip = s.tip AND m.session = s.id AND m.leaf), s.id
 FROM sessions s
 WHERE (s.last_used, s.id) < (:last_used, :id) AND instr(s.name, :query) > 0 AND (:tag = x'' OR s.tag = :tag)
 ORDER BY s.last_used DESC, s.id DESC LIMIT :limit;
