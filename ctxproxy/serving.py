@@ -17,6 +17,8 @@ from ctxproxy.config.reload import Holder, Refused, Reloaded
 from ctxproxy.config.schema import Settings, without_password
 from ctxproxy.errors import ConfigError, CtxproxyError
 from ctxproxy.proxy import logs, metrics
+from ctxproxy.proxy.garbage import LOOK_S, FullRounds
+from ctxproxy.proxy.timers import Timers
 from ctxproxy.tokenizers import open as tokenizers
 from ctxproxy.workers import Seat
 
@@ -78,12 +80,16 @@ async def _serve(settings: Settings, holder: Holder, seat: Seat | None) -> None:
         loop.add_signal_handler(number, stop.set)
     if seat is not None:
         loop.add_reader(seat.lifeline, _let_go, loop, seat, stop)
-    async with wiring.running_server(holder.current, seat) as (_, url):
+    async with wiring.running_server(holder.current, seat) as (state, url):
+        rounds, timers = FullRounds(state.lull), Timers(state.tasks)
+        rounds.begin()
+        timers.start("garbage", rounds.look, lambda: LOOK_S)
         if seat is None:
             _told_start(settings, url)
         else:
             seat.tell_ready()
         await stop.wait()
+        timers.close()
         if seat is None:
             log.info("stopping")
 

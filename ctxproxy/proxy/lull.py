@@ -53,7 +53,7 @@ class Lull:
 
     async def _come(self) -> None:
         self._go.clear()
-        while not (self._is_open or self._is_now() or self._looks_left <= 0):
+        while not (self._is_open or self.is_now() or self._looks_left <= 0):
             self._looks_left -= 1
             try:
                 async with asyncio.timeout(QUIET_S):
@@ -61,7 +61,8 @@ class Lull:
                 return
             except TimeoutError:
                 continue
-        self._looks_left = PATIENT_LOOKS if self._is_now() else HURRIED_LOOKS
+        self._looks_left = PATIENT_LOOKS if self.is_now() else HURRIED_LOOKS
 
-    def _is_now(self) -> bool:
+    def is_now(self) -> bool:
+        """No request is on its way, nor was a moment ago."""
         return not self._serving and self._clock() - self._quiet_since >= QUIET_S
