@@ -224,11 +224,16 @@ async def _cost_s(program: Program, client: Client, answers: Upstream, load: Loa
     before = cpu_s([program.pid])
     assert await client.send(load) == load.streams
     taken = cpu_s([program.pid]) - before
+    await _still(program)
+    return taken
+
+
+async def _still(program: Program) -> None:
+    """Wait until a program does nothing any more."""
     seen = 0.0
     while (now := cpu_s([program.pid])) > seen:
         seen = now
         await asyncio.sleep(STILL_S)
-    return taken
 
 
 async def many_open(count: int) -> bool:
@@ -241,6 +246,7 @@ async def many_open(count: int) -> bool:
             before = program.memory_bytes("VmRSS")
             answers.load = Load(count, count, 40, 0.25)
             finished = await client.send(answers.load, ramp_s=4.0)
+            await _still(program)
             grown = (program.memory_bytes("VmHWM") - before) / count / 1024
         slow = [line.removeprefix(SLOW) for line in program.log if line.startswith(SLOW)]
     print(f"{count} streams open: {finished} finished; {grown:.0f} KB each at the peak; {len(slow)} steps of the loop over {TOO_LONG_S * 1e3:.0f} ms")
