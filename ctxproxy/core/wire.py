@@ -74,6 +74,11 @@ def parse(body: bytes) -> ChatRequest:
     return replace(assembled(body, texts, read_all(raws)), array=values["messages"])
 
 
+def without_bytes(request: ChatRequest) -> ChatRequest:
+    """What the request says, without the bytes that it came as: enough to keep it, not to send it."""
+    return replace(request, body=b"", values={}, tools=None, functions=None, response_format=None, array=None)
+
+
 def read_all(raws: Sequence[msgspec.Raw], at: int = 0) -> Read:
     """The messages of these JSON texts, the first of which stands at `at`; raises as `parse`."""
     bare = [_message(at + n, bytes(raw)) for n, raw in enumerate(raws)]

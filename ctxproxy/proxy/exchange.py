@@ -65,6 +65,7 @@ async def chat_completions(state: State, request: web.Request) -> web.StreamResp
     if said.command is not None:
         return await answered(state, request, settings, said.chat, said.command)
     serving = _served(state, request, settings, said.chat, encoded)
+    del said, encoded  # here and below: an answer may take minutes, and does not need what was asked as it came
     if settings.upstream.on_disconnect == "cancel":
         return await serving
     outcome: Outcome = await asyncio.shield(state.tasks.start(_outcome(serving), "answer"))  # goes on when the client leaves
@@ -93,6 +94,17 @@ async def _outcome(serving: Awaitable[web.StreamResponse]) -> Outcome:
 
 
 async def _served(state: State, request: web.Request, settings: Settings, chat: ChatRequest, encoded: bytes) -> web.StreamResponse:
+    asking = _got(state, request, settings, chat, encoded)
+    del chat, encoded
+    got = await asking
+    del asking
+    return got if isinstance(got, web.StreamResponse) else await _answered(state, request, settings, *got)
+
+
+async def _got(
+    state: State, request: web.Request, settings: Settings, chat: ChatRequest, encoded: bytes
+) -> tuple[Prepared, Got, Rescue] | web.StreamResponse:
+    """What came of a request, to be relayed and kept; the answer itself where it went out as it came."""
     target = target_for(settings, chat.model)
     early = EarlyCall(state.tasks, lambda: state.upstream(target.base_url).send(_as_it_came(request, settings, chat, target, encoded)))
     try:
@@ -108,7 +120,9 @@ def _as_it_came(request: web.Request, settings: Settings, chat: ChatRequest, tar
     return call_for(request, target, settings, body if changed else encoded, reencoded=changed)
 
 
-async def _planned(state: State, request: web.Request, settings: Settings, chat: ChatRequest, target: Target, early: EarlyCall) -> web.StreamResponse:
+async def _planned(
+    state: State, request: web.Request, settings: Settings, chat: ChatRequest, target: Target, early: EarlyCall
+) -> tuple[Prepared, Got, Rescue] | web.StreamResponse:
     began, thin = time.monotonic(), False
     try:
         caller = identify(request, chat, settings, state.secret)
@@ -137,7 +151,7 @@ async def _planned(state: State, request: web.Request, settings: Settings, chat:
         state.metrics.requests.labels("unanswered").inc()
         arm_figures.count_unanswered(state.metrics, caller.arm)
         raise
-    return await _answered(state, request, settings, prepared, got, rescue)
+    return rescue.let_go(), got, rescue
 
 
 async def _answered(state: State, request: web.Request, settings: Settings, prepared: Prepared, got: Got, rescue: Rescue) -> web.StreamResponse:

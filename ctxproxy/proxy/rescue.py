@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal, assert_never
 
@@ -93,6 +93,11 @@ class Rescue:
         self._max_output = prepared.chat.max_output
         self._changes: dict[str, bytes] = {}
         self._marks: list[tuple[str, int]] = []
+
+    def let_go(self) -> Prepared:
+        """What was prepared, without the request's bytes: nothing is sent any more, and an answer may take minutes."""
+        self._prepared = replace(self._prepared, chat=wire.without_bytes(self._prepared.chat))
+        return self._prepared
 
     @cached_property
     def asked(self) -> Asked:

@@ -74,7 +74,7 @@ class HttpUpstream:
     async def _send(self, session: aiohttp.ClientSession, attempt: _Attempt) -> HttpResponse:
         call = attempt.call
         try:
-            _SENDING.set(attempt)
+            _SENDING.set(attempt.connection)
             async with asyncio.timeout(call.first_byte_timeout_s) as attempt.deadline:
                 raw = await session.request(
                     call.method,
@@ -152,8 +152,7 @@ class _Attempt:
         self.call = call
         self.url = _url(call)
         self.deadline: asyncio.Timeout | None = None
-        self.reused = True
-        """The connection is a kept one, unless one was made."""
+        self.connection = _Connection()
         self.body_begun = False
         self.body_error: Exception | None = None
         self._started_s = asyncio.get_running_loop().time()
@@ -177,7 +176,7 @@ class _Attempt:
     def was_stale(self, error: Exception) -> bool:
         """Whether it failed because its kept connection was closed before it; then it may be sent once more (RFC 9112 §9.3.1)."""
         late = asyncio.get_running_loop().time() - self._started_s > STALE_WITHIN_S
-        return isinstance(error, _CLOSED) and self.reused and not self.body_begun and not late
+        return isinstance(error, _CLOSED) and not self.connection.is_new and not self.body_begun and not late
 
     def fault(self, error: Exception, connect_timeout_s: float) -> Exception:
         """Our error for one of the library's; an error of the body's own iterator is handed on."""
@@ -206,8 +205,15 @@ class _Attempt:
             self.deadline.reschedule(None if delay_s is None else asyncio.get_running_loop().time() + delay_s)
 
 
-_SENDING: ContextVar[_Attempt] = ContextVar("sending")
-"""The attempt of the task that asks for a connection."""
+class _Connection:
+    """What became of an attempt's wish for a connection."""
+
+    is_new = False
+    """It was made for this attempt; else it is a kept one."""
+
+
+_SENDING: ContextVar[_Connection] = ContextVar("sending")
+"""Of the task that asks for a connection; it stays in the task's context, and so must not hold what is sent."""
 
 
 class _Bytes(aiohttp.Payload):
@@ -251,5 +257,5 @@ class _Connector(aiohttp.TCPConnector):
     """Notes in the attempt that a connection is made for it: aiohttp's tracing tells the same at ten times the cost."""
 
     async def _create_connection(self, *values: Any, **named: Any) -> Any:
-        _SENDING.get().reused = False
+        _SENDING.get().is_new = True
         return await super()._create_connection(*values, **named)

@@ -231,3 +231,10 @@ def test_a_large_body_is_parsed_without_copies_of_the_whole(odd):
         tracemalloc.stop()
     assert len(request.messages) == 3_000
     assert peak < 8 * len(body)
+
+
+def test_what_a_request_says_is_there_without_its_bytes():
+    request = request_of(messages=[{"role": "user", "content": "hi"}], max_tokens=7, tools=[{"type": "function"}])
+    bare = wire.without_bytes(request)
+    assert (bare.model, bare.messages, bare.max_output) == (request.model, request.messages, 7)
+    assert (bare.body, bare.values, bare.tools, bare.array) == (b"", {}, None, None)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import io
 import json
 import socket
 from typing import Any
@@ -11,6 +13,8 @@ import aiohttp
 import pytest
 from aiohttp import web
 
+from ctxproxy.core.wire import ChatRequest
+from ctxproxy.ports import Call
 from ctxproxy.proxy.middleware import Relayed
 from tests.proxy.conftest import StartProxy
 from tests.proxy.running import CHAT, PATIENCE_S, Running
@@ -51,6 +55,20 @@ async def test_each_event_reaches_the_client_before_the_next_is_made(proxy: Star
             assert await read(answer, one) == one
             gate.set()
         assert (await answer.read()).endswith(b"data: [DONE]\n\n")
+
+
+async def test_a_stream_does_not_hold_what_was_asked_as_it_came(proxy: StartProxy, upstream: ScriptedUpstream) -> None:
+    running = await proxy(upstream, sessions={"cache_mb": 1})
+    pause = asyncio.Event()
+    upstream.script = Sse("a", pause, "b")
+    asked = json.dumps({**ASKED, "messages": [{"role": "user", "content": "more than is kept of bodies " * 40_000}]}).encode()
+    async with running.http.post(running.url + CHAT, data=io.BytesIO(asked), headers=HEADERS) as answer:
+        await read_until(answer, b'"a"')
+        gc.collect()
+        assert not [one for one in gc.get_objects() if isinstance(one, Call | ChatRequest) and one.body == asked]
+        pause.set()
+        await answer.read()
+    assert (await running.log("s"))[1:] == ["assistant: ab"]
 
 
 async def test_comments_and_halves_of_events_pass_at_once(proxy: StartProxy, upstream: ScriptedUpstream) -> None:
