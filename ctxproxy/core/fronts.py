@@ -17,8 +17,8 @@ from ctxproxy.errors import CtxproxyError
 
 BLANKS = b" \t\n\r"
 """RFC 8259 §2."""
-READ_FACTOR, MESSAGE_BYTES = 4, 2000
-"""What a front takes in memory, about: its body, each message's own bytes, what was read of them, and what is remembered of each."""
+READ_FACTOR, MESSAGE_BYTES = 3, 700
+"""What a front takes in memory, about: its body, each message's own bytes, what was read of them, and what is remembered of each (measured)."""
 MESSAGES = "messages"
 SIGHT_BYTES = 64
 """Of a list's beginning by which it is found in its body."""

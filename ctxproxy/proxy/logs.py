@@ -11,6 +11,8 @@ from typing import Literal
 
 CREDENTIAL = re.compile(r"(?i)(bearer\s+|\b(?:sk|pk|rk|xai|gsk|key)-)[\w.~+/=-]{4,}")
 """What looks like a key, wherever it comes from: an upstream's words may repeat one."""
+MARKS = ("bearer", "sk-", "pk-", "rk-", "xai-", "gsk-", "key-")
+"""Without any of them nothing looks like a key: that is seen in a tenth of the time, and nearly every line has none."""
 
 
 CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
@@ -37,12 +39,13 @@ class _Json(logging.Formatter):
 
 def on_one_line(text: str) -> str:
     """The text with control characters and line ends escaped."""
-    return CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
+    return text if text.isprintable() else CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
 
 
 def without_credentials(text: str) -> str:
     """The text with everything that looks like a key masked."""
-    return CREDENTIAL.sub(lambda found: found[1] + "***", text)
+    folded = text.casefold()
+    return CREDENTIAL.sub(lambda found: found[1] + "***", text) if any(mark in folded for mark in MARKS) else text
 
 
 def set_up(level: str, form: Literal["text", "json"]) -> None:

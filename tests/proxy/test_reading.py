@@ -9,6 +9,7 @@ import pytest
 
 from ctxproxy.core import wire
 from ctxproxy.core.commands import ShowContext
+from ctxproxy.core.fronts import MESSAGE_BYTES, READ_FACTOR
 from ctxproxy.core.records import SessionKey
 from ctxproxy.proxy.reading import Bodies
 from tests.proxy.conftest import StartProxy
@@ -65,7 +66,7 @@ def test_under_one_name_only_so_many_are_compared(whole: list[bytes]) -> None:
 
 
 def test_what_was_used_last_stays_within_the_bound(whole: list[bytes]) -> None:
-    bodies = Bodies(8_000)
+    bodies = Bodies(3 * (MESSAGE_BYTES + READ_FACTOR * len(body(HI))))
     for name in ("a", "b", "a", "c", "d", "a"):
         bodies.read(name, body(HI), commands=True)
     assert len(whole) == 4
@@ -119,7 +120,7 @@ async def test_a_conversation_over_http_goes_up_byte_for_byte_and_is_kept_whole(
 
 
 def test_a_body_too_big_to_be_remembered_pushes_nothing_out(whole: list[bytes]) -> None:
-    bodies = Bodies(8_000)
+    bodies = Bodies(3 * (MESSAGE_BYTES + READ_FACTOR * len(body(HI))))
     for text in ("hi", "long " * 1000, "hi"):
         bodies.read(text[:2], body({"role": "user", "content": text}), commands=True)
     assert len(whole) == 2
