@@ -19,6 +19,7 @@ NO_FINISH = ("", "null")
 """Some servers write these into every chunk where OpenAI writes null."""
 UNUSUAL_IN_A_ROW = 3
 """Chunks that are not plain, after which those that came with them are not asked whether they are: a tool call's come one after the other."""
+MANY_PIECES = 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +83,14 @@ class ReplyAssembler:
                 self.feed(data)
                 continue
             unusual = 0
-            choice = chunk.choices[0]
-            known = self._choices.get(choice.index)
+            plain = chunk.choices[0]
+            known = self._choices.get(plain.index)
             if known is None or not self._model:
                 self._model = self._model or chunk.model or ""
-                known = self._choices.setdefault(choice.index, _OpenChoice())
-            known.feed_plain(choice)
+                known = self._choices.setdefault(plain.index, _OpenChoice())
+            known.feed_plain(plain)
+        for choice in self._choices.values():
+            choice.gather()
 
     @property
     def done(self) -> bool:
@@ -163,6 +166,12 @@ class _OpenChoice:
             return False
         pieces.append(text)
         return True
+
+    def gather(self) -> None:
+        """Make one of many pieces of a text: they take ten times the room of what they say."""
+        for value in self._fields.values():
+            if type(value) is Pieces and len(value) > MANY_PIECES:
+                value[:] = ["".join(value)]
 
     def feed(self, choice: dict[str, Any]) -> None:
         self._finish_reason = _finish_reason(choice) or self._finish_reason

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -313,6 +314,22 @@ def test_each_kind_of_event_among_plain_ones_is_taken_in_as_by_itself(events):
     quick = ReplyAssembler()
     quick.feed_all([event if isinstance(event, bytes) else json.dumps(event).encode() for event in events])
     assert quick.result() == assembled(*events)
+
+
+def test_a_long_text_is_not_kept_in_its_pieces():
+    half, other = json.dumps(chunk({"content": "\ud83c"})).encode(), json.dumps(chunk({"content": "\udf78"})).encode()
+    words = [json.dumps(chunk({"content": f"word {n} "})).encode() for n in range(20_000)]
+    assembler = ReplyAssembler()
+    tracemalloc.start()
+    for at in range(0, len(words), 100):
+        assembler.feed_all(words[at : at + 100])
+    held = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    assembler.feed_all([half, *words[:200], half, other])
+    text = "".join(f"word {n} " for n in range(20_000))
+    assert held < 2 * len(text)
+    assert assembler.result().choices[0].message.content.startswith(text + "\ud83cword 0")
+    assert assembler.result().choices[0].message.content.endswith("word 199 🍸")
 
 
 def test_asking_early_changes_nothing():
