@@ -7,7 +7,7 @@ own with all its threads: events that come alone (100 streams, one each 20 ms) a
 an event costs more, by the difference between long streams and short ones, so that the request itself is not in it; what is done behind the
 answers is not either. At last the proxy with
 many streams open: whether all finish, what a stream keeps in memory, and each step of its loop that took more than 10 ms of processor time.
-Exits with 1 if there is such a step or a stream does not finish.
+Exits with 1 if there is such a step while streams are open, or if one of them does not finish.
 """
 
 from __future__ import annotations
@@ -41,6 +41,8 @@ LAST = b"0\r\n\r\n"
 WARM_STREAMS = 10
 MOST_BYTES = 1 << 24
 STILL_S = 0.3
+OF_A_LULL = " garbage >"
+"""In the name of a step that waits until no stream is open."""
 DELTAS = {
     "text": {"content": " word"},
     "reasoning": {"content": None, "reasoning_content": " hmm"},
@@ -251,7 +253,7 @@ async def many_open(count: int) -> bool:
         slow = [line.removeprefix(SLOW) for line in program.log if line.startswith(SLOW)]
     print(f"{count} streams open: {finished} finished; {grown:.0f} KB each at the peak; {len(slow)} steps of the loop over {TOO_LONG_S * 1e3:.0f} ms")
     print("\n".join(sorted(slow, reverse=True)[:20]))
-    return finished == count and not slow
+    return finished == count and all(OF_A_LULL in line for line in slow)
 
 
 def watched(words: Sequence[str]) -> int:
