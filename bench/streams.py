@@ -19,22 +19,20 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from bench.watched import SLOW, TOO_LONG_S
 from bench.workers import cpu_s
-from ctxproxy.cli.main import main as ctxproxy
 from ctxproxy.core.plain_chunks import plain_chunk
 from ctxproxy.core.reply import ReplyAssembler
 from ctxproxy.core.sse import SseReader
 from tests.acceptance.program import Program
 
-TOO_LONG_S = 0.010
-SLOW = "took too long: "
 DONE = b"data: [DONE]\n\n"
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 LAST = b"0\r\n\r\n"
@@ -241,7 +239,7 @@ async def _still(program: Program) -> None:
 async def many_open(count: int) -> bool:
     """Print how the proxy does with many streams open; gives whether all is well."""
     with tempfile.TemporaryDirectory() as folder:
-        async with upstream() as (answers, keys), Program(Path(folder), keys, ("bench.streams", "--watched")) as program:
+        async with upstream() as (answers, keys), Program(Path(folder), keys, ("bench.watched",)) as program:
             client = Client(program.url)
             await client.send(Load(WARM_STREAMS, 1, FEW_EVENTS))
             program.forget_peak()
@@ -256,43 +254,6 @@ async def many_open(count: int) -> bool:
     return finished == count and all(OF_A_LULL in line for line in slow)
 
 
-def watched(words: Sequence[str]) -> int:
-    """`ctxproxy serve`, with each step of the loop timed; tells of the long ones at its end."""
-    slow: list[str] = []
-    run = asyncio.Handle._run  # noqa: SLF001  no other place sees each step, and debug mode is too slow
-
-    def timed(handle: asyncio.Handle) -> None:
-        began = time.thread_time()
-        run(handle)
-        taken = time.thread_time() - began
-        if taken > TOO_LONG_S and not _is_of_the_program(handle):
-            slow.append(f"{SLOW}{taken * 1e3:6.1f} ms, {_told(handle)}")
-
-    asyncio.Handle._run = timed  # type: ignore[method-assign]  # noqa: SLF001
-    status = ctxproxy(["serve", *words])
-    print("\n".join(slow), file=sys.stderr)
-    return status
-
-
-def _is_of_the_program(handle: asyncio.Handle) -> bool:
-    """A step of the main task: its start and its end."""
-    task = getattr(getattr(handle, "_callback", None), "__self__", None)
-    return isinstance(task, asyncio.Task) and "_serve" in getattr(task.get_coro(), "__qualname__", "")
-
-
-def _told(handle: asyncio.Handle) -> str:
-    """What a step was of: a task with the places where it waits now, or a callback."""
-    callback = getattr(handle, "_callback", None)
-    task = getattr(callback, "__self__", None)
-    if not isinstance(task, asyncio.Task):
-        return repr(callback)
-    names, waits = [task.get_name()], task.get_coro()
-    while waits is not None:
-        names.append(getattr(waits, "__qualname__", type(waits).__name__))
-        waits = getattr(waits, "cr_await", None)
-    return " > ".join(names)
-
-
 async def measured(rounds: int, count: int) -> bool:
     """Print all that is measured with processes."""
     await relaying(rounds)
@@ -301,8 +262,6 @@ async def measured(rounds: int, count: int) -> bool:
 
 def main() -> int:
     """Measure and print."""
-    if sys.argv[1:2] == ["--watched"]:
-        return watched(sys.argv[2:])
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--open", type=int, default=1000, help="streams that are open at the same time")
