@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ctxproxy.core.extractive import CountText, extract, squeeze
 from ctxproxy.core.facts import rank
-from ctxproxy.core.frames import Background, frame_text, is_filler, parse, without_frames
+from ctxproxy.core.frames import FILLERS, TITLES, Background, frame_text, parse, without_frames
 from ctxproxy.core.language import Language
 from ctxproxy.core.markers import is_marker
 from ctxproxy.core.memo import Memo, no_memo
@@ -79,12 +79,10 @@ def background_of(
 ) -> Background:
     """The background: a ready summary, passages and values of the newer messages, words of all; `rules` have room of their own."""
     messages, newer, ready = source
-    earlier = [found for found in (parse(text_of(message)) for message in messages) if found]
-    spoken = [message for message in messages if is_spoken(message)]
+    earlier = [found for message in messages if (found := parse(text_of(message)))]
+    spoken = [text_of(message) for message in messages if is_spoken(message)]
     left = max(0, room.total - count(frame_text(Background("", pins=tuple(pins)), language)))
-    words = _words(
-        [*(word for one in earlier for word in one.words), *map(text_of, spoken)], min(room.words, int(left * WORDS_SHARE)), count, language
-    )
+    words = _words([*(word for one in earlier for word in one.words), *spoken], min(room.words, int(left * WORDS_SHARE)), count, language)
     left -= _tokens(words, count)
     told = ready.text if ready else "\n".join(one.summary for one in earlier)
     summary = squeeze(without_frames(told), max(0, min(room.summary, left)), count)
@@ -95,6 +93,10 @@ def background_of(
     return Background(summary, tuple(words), tuple(kept), tuple(pins), passages, values)
 
 
+def _is_ours(text: str) -> bool:
+    return text.startswith(TITLES) or text in FILLERS
+
+
 def _tokens(items: Sequence[str], count: CountText) -> int:
     """What a section of these items takes."""
     return HEADING_TOKENS + sum(count(item) + 2 for item in items) if items else 0
@@ -102,8 +104,7 @@ def _tokens(items: Sequence[str], count: CountText) -> int:
 
 def is_spoken(message: Message) -> bool:
     """Whether a message is the user's own: no frame or filler of ours, no marker in place of one."""
-    text = text_of(message)
-    return message.role == "user" and parse(text) is None and not is_filler(message) and not is_marker(text)
+    return message.role == "user" and not _is_ours(text := text_of(message)) and not is_marker(text)
 
 
 def _words(texts: Sequence[str], most_tokens: int, count: CountText, language: Language) -> list[str]:
@@ -142,7 +143,7 @@ def _rest(
     memo: Memo,
 ) -> tuple[str, tuple[str, ...]]:
     """The passages that say most, and the exact values that stand nowhere else, in what room is left; earlier ones are carried on."""
-    fresh = [m for m in messages if parse(text_of(m)) is None and not is_filler(m) and not (m.role == "user" and text_of(m) in said)]
+    fresh = [m for m, text in zip(messages, map(text_of, messages), strict=True) if not _is_ours(text) and not (text in said and m.role == "user")]
     carried = [make({"role": "", "content": one.passages}) for one in earlier if one.passages]
     share = VALUES_SHARE if any(tool_calls(message) for message in messages) else BARE_VALUES_SHARE
     for_values = int(most_tokens * share)

@@ -60,9 +60,8 @@ class Said(NamedTuple):
     """Equal for texts that differ in case only: hashes, which take less than a second copy of each text."""
     bags: tuple[Bag, ...]
     """The words in each."""
-    costs: tuple[float, ...]
-    factors: tuple[float, ...]
-    """Less for a question."""
+    prices: tuple[float, ...]
+    """What each costs beside how much it counts."""
 
 
 class Speaker(NamedTuple):
@@ -84,28 +83,35 @@ class Pieces:
     owners: list[int] = field(default_factory=list)
     """Which message each belongs to."""
 
-    def add(self, owner: int, said: Said, factor: float) -> None:
-        """Take in units of one owner, which count `factor`."""
+    def add(self, owner: int, said: Said) -> None:
+        """Take in units of one owner."""
         self.texts.extend(said.texts)
         self.bags.extend(said.bags)
-        self.prices.extend([cost / (factor * own) for cost, own in zip(said.costs, said.factors, strict=True)])
+        self.prices.extend(said.prices)
         self.owners.extend([owner] * len(said.texts))
 
 
 def pieces_of(messages: Sequence[Message], language: Language, unit_chars: int, known: Collection[str] = frozenset(), memo: Memo = no_memo) -> Pieces:
     """The units of all messages, calls in short form among them; small talk, repetitions and what is `known` left out."""
     labels, known = LABELS[language], frozenset(known)
-    read = memo(Reading(f"units {language} {unit_chars}", UNITS_FACTOR), messages, lambda message: _said(message, labels, unit_chars))
-    goal = next((at for at, message in enumerate(messages) if message.role == "user"), -1)
     pieces = Pieces(_Speakers(messages, labels))
     seen: set[int] = set()
-    for at, (message, said) in enumerate(zip(messages, read, strict=True)):
-        if not said.keys:
-            continue
-        new = said if seen.isdisjoint(said.keys) and known.isdisjoint(said.texts) else _but(said, seen, known)
-        seen.update(said.keys)
-        pieces.add(at, new, ROLE_FACTORS.get(message.role, 1.0) * (GOAL_FACTOR if at == goal else 1.0))
+    for at, said in enumerate(_read(messages, language, unit_chars, memo)):
+        if said.keys:
+            pieces.add(at, said if seen.isdisjoint(said.keys) and known.isdisjoint(said.texts) else _but(said, seen, known))
+            seen.update(said.keys)
     return pieces
+
+
+def _read(messages: Sequence[Message], language: Language, unit_chars: int, memo: Memo) -> Sequence[Said]:
+    """The units of each message; the first user message is the goal, which counts more."""
+    name = f"units {language} {unit_chars}"
+    read = list(memo(Reading(name, UNITS_FACTOR), messages, lambda message: _said(message, LABELS[language], unit_chars, 1.0)))
+    goal = next((at for at, message in enumerate(messages) if message.role == "user"), None)
+    if goal is not None:
+        reading = Reading(f"goal {name}", UNITS_FACTOR)
+        read[goal : goal + 1] = memo(reading, [messages[goal]], lambda message: _said(message, LABELS[language], unit_chars, GOAL_FACTOR))
+    return read
 
 
 def _but(said: Said, seen: Collection[int], known: Collection[str]) -> Said:
@@ -118,7 +124,7 @@ def lines_of(texts: Sequence[str], owners: Sequence[int], *, prose: bool) -> Pie
     """Pieces that are no message's, as they are."""
     pieces = Pieces(lambda _: Speaker("", prose))
     for text, owner in zip(texts, owners, strict=True):
-        pieces.add(owner, Said((text,), (), (_words(text),), (_cost(text),), (1.0,)), 1.0)
+        pieces.add(owner, Said((text,), (), (_words(text),), (_cost(text),)))
     return pieces
 
 
@@ -143,10 +149,10 @@ def _cost(text: str) -> float:
     return cost
 
 
-NOTHING = Said((), (), (), (), ())
+NOTHING = Said((), (), (), ())
 
 
-def _said(message: Message, labels: dict[str, str], unit_chars: int) -> Said:
+def _said(message: Message, labels: dict[str, str], unit_chars: int, weight: float) -> Said:
     """What a message says, small talk and its own repetitions left out."""
     found: dict[str, str] = {}
     for text in (*units(readable(text_of(message)), unit_chars), *_calls(message, labels, unit_chars)):
@@ -154,14 +160,9 @@ def _said(message: Message, labels: dict[str, str], unit_chars: int) -> Said:
             found.setdefault(text.lower(), text)
     if not found:
         return NOTHING
-    texts = tuple(found.values())
-    return Said(
-        texts,
-        tuple(map(hash, found)),
-        tuple(map(_words, texts)),
-        tuple(map(_cost, texts)),
-        tuple(ASKING_FACTOR if low.endswith(ASKING) else 1.0 for low in found),
-    )
+    texts, factor = tuple(found.values()), ROLE_FACTORS.get(message.role, 1.0) * weight
+    prices = tuple([_cost(text) / (factor * (ASKING_FACTOR if low.endswith(ASKING) else 1.0)) for low, text in found.items()])
+    return Said(texts, tuple(map(hash, found)), tuple(map(_words, texts)), prices)
 
 
 def _calls(message: Message, labels: dict[str, str], unit_chars: int) -> Iterator[str]:

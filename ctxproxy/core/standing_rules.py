@@ -71,7 +71,11 @@ class _Book:
     """The user message before that says something: its index and text."""
 
     def hear(self, at: int, heard: Utterance, *, counts: bool) -> None:
-        """Note what one user message says."""
+        """Note what one user message says; of most that is only that it is the newest."""
+        if not (heard.claims or heard.remarks or heard.little or heard.kept):
+            if len(heard.text) >= LEAST_CHARS and at not in self.little:
+                self.before = (at, heard.text)
+            return
         slighted = self._belittle(at, heard)
         if counts and at not in self.little:
             said = [one for one in heard.claims if one.text not in slighted]

@@ -253,9 +253,9 @@ def complete(text: str, need: Need, count_text: CountText) -> str:
 def not_in(values: Iterable[str], text: str) -> Iterator[str]:
     """The values that do not stand in a text as a whole: A-10 is not in "A-101"."""
     words = text.lower().split()
-    low = " ".join(words)
-    held = {word.strip(EDGES) for word in CHUNK.findall(" ".join(set(words)))}
-    return (value for value in values if (own := value.lower()) not in held and not (PARTED.search(own) and own in low))
+    low, each = " ".join(words), " ".join(set(words))
+    held = {word.strip(EDGES) for word in CHUNK.findall(each)}
+    return (value for value in values if (own := value.lower()) not in held and not (PARTED.search(own) and own in (low if " " in own else each)))
 
 
 def fitting(texts: Iterable[str], most_tokens: int, count_text: CountText) -> list[str]:

@@ -25,7 +25,7 @@ MOST_KINDS = 1000
 ENTRY_BYTES = 250
 """What one remembered value takes in memory, about: key, value and their place in the map."""
 READ_BYTES, READING_BYTES = 450, 250
-"""What is around all that was read out of one message, and around each reading, about."""
+"""What is around all that was read out of one message, by name, and around each reading, about."""
 MISSING: Any = object()
 
 
@@ -141,21 +141,20 @@ class Readings:
         """Long prompts are planned in threads."""
 
     def __call__(self, reading: Reading, messages: Sequence[Message], make: Callable[[Message], T]) -> list[T]:
-        digests = [message.digest for message in messages]
+        digests, name = [message.digest for message in messages], reading.name
         with self._lock:
             known, touch = self._known, self._known.move_to_end
-            found = [read.made.get(reading, MISSING) if (read := known.get(one)) else MISSING for one in digests]
-            for one, made in zip(digests, found, strict=True):
-                if made is not MISSING:
-                    touch(one)
-        missing = [at for at, made in enumerate(found) if made is MISSING]
+            found = [read.made.get(name, MISSING) if (read := known.get(one)) else MISSING for one in digests]
+            missing = [at for at, made in enumerate(found) if made is MISSING]
+            for one in [one for one, made in zip(digests, found, strict=True) if made is not MISSING] if missing else digests:
+                touch(one)
         for at in missing:
             found[at] = make(messages[at])
         if missing:
-            self._remember(reading, [(digests[at], found[at], READING_BYTES + int(reading.factor * len(messages[at].raw))) for at in missing])
+            self._remember(name, [(digests[at], found[at], READING_BYTES + int(reading.factor * len(messages[at].raw))) for at in missing])
         return found
 
-    def _remember(self, reading: Reading, made: Sequence[tuple[bytes, Any, int]]) -> None:
+    def _remember(self, name: str, made: Sequence[tuple[bytes, Any, int]]) -> None:
         with self._lock:
             for key, one, size in made:
                 read = self._known.get(key)
@@ -163,8 +162,8 @@ class Readings:
                     read = self._known[key] = _Read()
                     self._left -= read.size
                 self._known.move_to_end(key)
-                if reading not in read.made:
-                    read.made[reading] = one
+                if name not in read.made:
+                    read.made[name] = one
                     read.size += size
                     self._left -= size
                 while self._left < 0:
@@ -173,7 +172,7 @@ class Readings:
 
 @dataclass(slots=True)
 class _Read:
-    """What was read out of one message, and what that takes in bytes."""
+    """What was read out of one message, by name, and what that takes in bytes."""
 
-    made: dict[Reading, Any] = field(default_factory=dict)
+    made: dict[str, Any] = field(default_factory=dict)
     size: int = READ_BYTES

@@ -1,6 +1,7 @@
-"""Counting a long text again that has changed in some lines only: a frame is tried in several lengths, and the next one is nearly the last.
+"""Counting again what was counted before: a value, a long text that has changed in some lines only.
 
-A line's count is remembered when it is seen the second time, under its hash: what comes once costs neither time nor room.
+A frame is tried in several lengths, and the next one is nearly the last. Counts are remembered under hashes; a line's when it is seen
+the second time: to count it by itself takes longer than as part of a text.
 """
 
 from __future__ import annotations
@@ -8,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 LEAST_CHARS = 2000
-"""Shorter texts are counted sooner than they are looked up."""
+"""Shorter texts are looked up whole."""
 LEAST_BREAKS, MOST_BREAKS = 4, 8192
+"""Texts with fewer line breaks, or with more, are counted as soon as looked up."""
 MOST_LINES = 16_384
 """Remembered in each of two generations, about 100 bytes each."""
 SEEN = -1
@@ -29,9 +31,12 @@ class KnownLines:
 
     def count(self, text: str) -> int:
         """What `count` gives for the text."""
-        if len(text) < LEAST_CHARS or not LEAST_BREAKS <= text.count("\n") <= MOST_BREAKS:
-            return self._count(text)
         young, old = self._young, self._old
+        if len(text) < LEAST_CHARS:
+            known = young.get(key := hash(text), old.get(key, SEEN))
+            return self._remembered(key, self._count(text)) if known == SEEN else known
+        if not LEAST_BREAKS <= text.count("\n") <= MOST_BREAKS:
+            return self._count(text)
         lines = list(lines_of(text))
         keys = list(map(hash, lines))
         found = [young.get(key, old.get(key)) for key in keys]
@@ -42,6 +47,10 @@ class KnownLines:
         counted = [self._count(line) if tokens is None or tokens == SEEN else tokens for line, tokens in zip(lines, found, strict=True)]
         self._remember(dict(zip(keys, counted, strict=True)))
         return sum(counted)
+
+    def _remembered(self, key: int, tokens: int) -> int:
+        self._remember({key: tokens})
+        return tokens
 
     def _remember(self, counted: dict[int, int]) -> None:
         self._young.update(counted)
