@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from ctxproxy.core.messages import read
-from ctxproxy.core.transcript import violations
+from ctxproxy.core.validity import violations
 
 
 class CutMark:

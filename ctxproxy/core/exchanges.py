@@ -1,35 +1,8 @@
-"""Tool calls with their results, and what counts as recent, for the stages that shorten them."""
+"""What counts as recent and what may be edited, for the stages that shorten."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple
-
-from ctxproxy.core.messages import ToolCall, tool_calls
 from ctxproxy.core.transcript import Entry, Transcript
-
-RESULT_ROLES = ("tool", "function")
-
-
-class Exchange(NamedTuple):
-    """A result at an index of the transcript, and the call that it answers (None: an orphan, or an old function call)."""
-
-    at: int
-    call: ToolCall | None
-
-
-def exchanges(transcript: Transcript) -> Iterator[Exchange]:
-    """Every tool result, oldest first. Call ids are looked up within the group: clients use them again in later turns."""
-    entries = transcript.entries
-    for group in transcript.groups:
-        head = entries[group.start].message
-        if group.end == group.start + 1 and head.role not in RESULT_ROLES:
-            continue
-        calls = {call.id: call for call in tool_calls(head)}
-        for at in range(group.start, group.end):
-            message = entries[at].message
-            if message.role in RESULT_ROLES:
-                yield Exchange(at, calls.get(str(message.fields.get("tool_call_id"))))
 
 
 def recent_start(transcript: Transcript, keep_turns: int, max_tokens: int, messages: int | None = None) -> int:

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Sequence
 from ctxproxy.core import markers
 from ctxproxy.core.language import Language
 from ctxproxy.core.messages import Message, make, text_of, tool_calls
-from ctxproxy.core.transcript import CountMessage, Entry, Transcript, clashes, violations
+from ctxproxy.core.transcript import CountMessage, Entry, Transcript, clashes
+from ctxproxy.core.validity import violations
 
 Position = int
 

@@ -10,11 +10,10 @@ from types import MappingProxyType
 from typing import Literal, NamedTuple, TypeAlias
 
 from ctxproxy.core import frames, rules
-from ctxproxy.core.exchanges import RESULT_ROLES
 from ctxproxy.core.messages import SYSTEM_ROLES, text_of
 from ctxproxy.core.passages import is_small_talk
 from ctxproxy.core.selection import FAILURES
-from ctxproxy.core.transcript import Span, Transcript
+from ctxproxy.core.transcript import RESULT_ROLES, Span, Transcript
 
 Kind: TypeAlias = Literal["system", "summary", "latest", "goal", "key_result", "reasoning", "user", "result", "assistant", "small_talk", "dropped"]
 

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, NamedTuple, TypeAlias
 
-from ctxproxy.core.messages import SYSTEM_ROLES, Message, Tip, tool_calls
+from ctxproxy.core.messages import SYSTEM_ROLES, Message, Tip, ToolCall, tool_calls
 from ctxproxy.core.records import LeftOut
 from ctxproxy.errors import InvalidEdit
 
+RESULT_ROLES = ("tool", "function")
 Origin: TypeAlias = Literal["original", "edited", "inserted"]
 CountMessage: TypeAlias = Callable[[Message], int]
 
@@ -42,6 +43,16 @@ class Span(NamedTuple):
 
     start: int
     end: int
+
+
+class Exchange(NamedTuple):
+    """A result at an index of the transcript, the message that its group begins with, and the call that it answers (None: an orphan, or an
+    old function call).
+    """
+
+    at: int
+    head: Message
+    call: ToolCall | None
 
 
 @dataclass(frozen=True)
@@ -74,6 +85,11 @@ class Transcript:
     def newest(self) -> Span:
         """The newest group, and all from the last user message on if that is later: what the model is asked right now."""
         return _newest(self)
+
+    @cached_property
+    def exchanges(self) -> tuple[Exchange, ...]:
+        """Every tool result, oldest first."""
+        return tuple(_exchanges(self))
 
     @cached_property
     def last_user(self) -> int:
@@ -147,7 +163,7 @@ def _groups(messages: Sequence[Message]) -> Iterable[Span]:
         end = start + 1
         if messages[start].fields.get("tool_calls"):
             end = _end_of_results(messages, start)
-        while end < total and messages[end].role in ("tool", "function"):
+        while end < total and messages[end].role in RESULT_ROLES:
             end += 1
         yield Span(start, end)
         start = end
@@ -176,6 +192,20 @@ def _turns(transcript: Transcript) -> Iterable[Span]:
         starts.insert(0, 0)
     for n, start in enumerate(starts):
         yield Span(start, starts[n + 1] if n + 1 < len(starts) else len(entries))
+
+
+def _exchanges(transcript: Transcript) -> Iterable[Exchange]:
+    """Call ids are looked up within the group: clients use them again in later turns."""
+    entries = transcript.entries
+    for start, end in transcript.groups:
+        head = entries[start].message
+        if end == start + 1 and head.role not in RESULT_ROLES:
+            continue
+        calls = {call.id: call for call in tool_calls(head)}
+        for at in range(start, end):
+            message = entries[at].message
+            if message.role in RESULT_ROLES:
+                yield Exchange(at, head, calls.get(str(message.fields.get("tool_call_id"))))
 
 
 def _newest(transcript: Transcript) -> Span:
@@ -267,30 +297,3 @@ def _covered(gone: Sequence[Entry]) -> tuple[Tip, ...]:
 
 def _folded(covers: tuple[Tip, ...], by: Sequence[Message], reason: str, stage: str, count: CountMessage) -> list[Entry]:
     return [Entry(m, count(m), origin="inserted", stage=stage, covers=() if n else covers, reason=reason) for n, m in enumerate(by)]
-
-
-def violations(messages: Sequence[Message]) -> list[str]:
-    """The rules of the strictest upstream that a list breaks, in words; [] if it is valid.
-
-    Every tool call answered right after its message, no orphan result, system messages only at the front, never empty.
-    """
-    found: list[str] = [] if messages else ["the list is empty"]
-    open_ids: list[str] = []
-    front = True
-    for at, message in enumerate(messages):
-        front = front and message.role in SYSTEM_ROLES
-        if message.role in SYSTEM_ROLES and not front:
-            found.append(f"messages[{at}] is a {message.role} message behind the front")
-        if message.role == "tool":
-            call_id = str(message.fields.get("tool_call_id"))
-            if call_id in open_ids:
-                open_ids.remove(call_id)
-            else:
-                found.append(f"messages[{at}] answers no call")
-            continue
-        if open_ids:
-            found.append(f"messages[{at}] comes before the answers to {', '.join(open_ids)}")
-        open_ids = [call.id for call in tool_calls(message)]
-    if open_ids:
-        found.append(f"no answers to {', '.join(open_ids)}")
-    return found

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import pytest
 
-from ctxproxy.core.exchanges import exchanges, first_messages, may_edit, newest_messages, recent_start
+from ctxproxy.core.exchanges import first_messages, may_edit, newest_messages, recent_start
 from ctxproxy.core.messages import Directives, make
 from tests.core.histories import assistant, call, long_turn, result, talk, tool_call, transcript, user
 
 
 def test_ids_used_again_are_looked_up_within_their_group() -> None:
     it = transcript([user("q"), call("c", "first"), result("c", "1"), user("r"), call("c", "second"), result("c", "2")])
-    assert [(e.at, e.call.name) for e in exchanges(it) if e.call] == [(2, "first"), (5, "second")]
+    assert [(e.at, e.call.name) for e in it.exchanges if e.call] == [(2, "first"), (5, "second")]
 
 
 def test_parallel_results_find_their_own_calls() -> None:
     it = transcript([assistant(None, tool_calls=[tool_call("a", "x"), tool_call("b", "y")]), result("b", "1"), result("a", "2")])
-    assert [(e.at, e.call.name) for e in exchanges(it) if e.call] == [(1, "y"), (2, "x")]
+    assert [(e.at, e.call.name) for e in it.exchanges if e.call] == [(1, "y"), (2, "x")]
 
 
 def test_orphans_and_old_function_results_have_no_call() -> None:
     it = transcript([result("lost", "1"), user("q"), assistant(None, function_call={}), make({"role": "function", "name": "f", "content": "1"})])
-    assert [(e.at, e.call) for e in exchanges(it)] == [(0, None), (3, None)]
+    assert [(e.at, e.call) for e in it.exchanges] == [(0, None), (3, None)]
 
 
 @pytest.mark.parametrize(

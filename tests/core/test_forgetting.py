@@ -7,7 +7,7 @@ import pytest
 from ctxproxy.core.forgetting import CLEARED, STAGE, cleared, expired, without
 from ctxproxy.core.messages import Directives, Message, text_of
 from ctxproxy.core.pairing import alternates
-from ctxproxy.core.transcript import violations
+from ctxproxy.core.validity import violations
 from tests.core.histories import assistant, call, count, result, transcript, user
 
 HISTORY = [user("a"), call("c"), result("c", "x"), assistant("b"), user("d"), assistant("e"), user("f"), assistant("g"), user("h")]

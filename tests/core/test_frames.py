@@ -25,7 +25,7 @@ from ctxproxy.core.frames import (
     without_frames,
 )
 from ctxproxy.core.messages import text_of, tool_calls
-from ctxproxy.core.transcript import violations
+from ctxproxy.core.validity import violations
 from tests.core.histories import assistant, call, result, user
 
 FULL = Background(

@@ -18,7 +18,8 @@ from ctxproxy.core.stages.clear import Clear
 from ctxproxy.core.stages.compact_messages import CompactMessages
 from ctxproxy.core.stages.drop_oldest import DropOldest
 from ctxproxy.core.standing_rules import Rule
-from ctxproxy.core.transcript import Entry, Transcript, violations
+from ctxproxy.core.transcript import Entry, Transcript
+from ctxproxy.core.validity import violations
 from tests.core.chains import Chain
 from tests.core.histories import FILLER, assistant, count, count_text, talk, transcript, user
 

@@ -23,7 +23,8 @@ from ctxproxy.core.policy import Recovery
 from ctxproxy.core.presets import acts_when_short
 from ctxproxy.core.rescue_plans import cleared, replanned, shortened, trimmed
 from ctxproxy.core.situation import Situation
-from ctxproxy.core.transcript import Transcript, violations
+from ctxproxy.core.transcript import Transcript
+from ctxproxy.core.validity import violations
 from tests.core.chains import Decide, Step, Story, adaptive_policies, forks, stories
 from tests.core.histories import count, transcript
 

@@ -10,7 +10,7 @@ from ctxproxy.core.markers import acknowledgement as acknowledged
 from ctxproxy.core.markers import stray, unanswered
 from ctxproxy.core.messages import Message, make
 from ctxproxy.core.pairing import acknowledgement, alternates, in_turn, repair
-from ctxproxy.core.transcript import violations
+from ctxproxy.core.validity import violations
 from tests.core.histories import assistant, call, count, histories, result, tool_call, transcript, user
 
 SYSTEM = make({"role": "system", "content": "s"})

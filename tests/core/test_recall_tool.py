@@ -31,7 +31,7 @@ from ctxproxy.core.recall_tool import (
     unreadable,
     without_calls,
 )
-from ctxproxy.core.transcript import violations
+from ctxproxy.core.validity import violations
 
 MARKER = "0123456789abcdef"
 MESSAGES = b'"messages": [ {"role":"user",  "content":"hi"} ]'

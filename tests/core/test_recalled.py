@@ -12,7 +12,7 @@ from ctxproxy.core.policy import Policy
 from ctxproxy.core.recall_titles import STAGE, TAKEN_OUT, TITLES
 from ctxproxy.core.recalled import ROLES, TODAY, Passage, is_recalled, recalled_text, with_recalled
 from ctxproxy.core.records import Summary
-from ctxproxy.core.transcript import violations
+from ctxproxy.core.validity import violations
 from tests.core.chains import Chain, Step
 from tests.core.histories import FILLER, assistant, call, count, result, talk, user
 from tests.core.recalling import DROPPING, ask, long_ago

@@ -13,7 +13,7 @@ from ctxproxy.core.messages import ROOT, Directives, Message, chain, identity, t
 from ctxproxy.core.plan import plan
 from ctxproxy.core.policy import Policy
 from ctxproxy.core.restoring import Depth, left_behind, turns_of
-from ctxproxy.core.transcript import violations
+from ctxproxy.core.validity import violations
 from tests.core.chains import Chain
 from tests.core.histories import assistant, call, result, user
 

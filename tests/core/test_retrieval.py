@@ -41,7 +41,7 @@ from ctxproxy.core.retrieval import (
 from ctxproxy.core.search_terms import terms_of
 from ctxproxy.core.situation import Situation
 from ctxproxy.core.text_index import Place, Posting, Postings, TextIndex, scores
-from ctxproxy.core.transcript import violations
+from ctxproxy.core.validity import violations
 from tests.core.chains import Chain, Step, leadings, pinned_histories
 from tests.core.histories import FILLER, assistant, call, count, result, user
 from tests.core.recalling import BOUNDS, DROPPING, ask, long_ago, postings, recalling

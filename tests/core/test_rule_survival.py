@@ -19,7 +19,7 @@ from ctxproxy.core.presets import PRESETS
 from ctxproxy.core.rescue_plans import cleared, replanned, trimmed
 from ctxproxy.core.rules import NAMED, ORDERED, rule_weight
 from ctxproxy.core.situation import Situation
-from ctxproxy.core.transcript import violations
+from ctxproxy.core.validity import violations
 from tests.core.chains import Chain
 from tests.core.histories import count, count_text
 from tests.core.rule_histories import Told, told

@@ -9,7 +9,8 @@ from ctxproxy.core.messages import Directives, Message, make, text_of
 from ctxproxy.core.pairing import alternates
 from ctxproxy.core.records import Summary
 from ctxproxy.core.stretches import READ_AGAIN_BYTES, bridged, framed, last_tip, oldest_stretch, read_again, ready_within, tokens_of, up_to
-from ctxproxy.core.transcript import Entry, Fold, Span, Transcript, apply, violations
+from ctxproxy.core.transcript import Entry, Fold, Span, Transcript, apply
+from ctxproxy.core.validity import violations
 from tests.core.histories import assistant, call, count, long_turn, result, talk, transcript, user
 
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 
 from ctxproxy.core.messages import Message, make, text_of
 from ctxproxy.core.records import LeftOut
-from ctxproxy.core.transcript import Edit, Entry, Fold, Replace, Span, Transcript, apply, joined, opening, violations
+from ctxproxy.core.transcript import Edit, Entry, Fold, Replace, Span, Transcript, apply, joined, opening
 from ctxproxy.errors import InvalidEdit
 from tests.core.histories import assistant, call, count, histories, result, tool_call, transcript, user
 
@@ -174,22 +174,6 @@ def test_what_leaves_no_entry_behind_is_remembered_with_stage_and_reason() -> No
 def test_what_one_stage_left_out_for_one_reason_is_told_once() -> None:
     told = joined([LeftOut(("a", "b"), "drop"), LeftOut(("c",), "drop", "why"), LeftOut((), "clear"), LeftOut(("b", "d"), "drop")])
     assert told == (LeftOut(("a", "b", "d"), "drop"), LeftOut(("c",), "drop", "why"))
-
-
-@pytest.mark.parametrize(
-    ("messages", "found"),
-    [
-        ([], ["the list is empty"]),
-        ([SYSTEM, user("q"), *TWO, assistant("x")], []),
-        ([user("q"), SYSTEM], ["messages[1] is a system message behind the front"]),
-        ([user("q"), result("a", "1")], ["messages[1] answers no call"]),
-        ([*PAIR, result("a", "2")], ["messages[2] answers no call"]),
-        (LATE, ["messages[1] comes before the answers to a", "messages[2] answers no call"]),
-        ([call("a")], ["no answers to a"]),
-    ],
-)
-def test_violations_name_what_a_strict_upstream_refuses(messages: list[Message], found: list[str]) -> None:
-    assert violations(messages) == found
 
 
 @settings(max_examples=60, deadline=None)

@@ -16,7 +16,7 @@ from ctxproxy.core.frames import is_frame
 from ctxproxy.core.messages import Message, text_of, tool_calls
 from ctxproxy.core.plan import compacted_now, plan
 from ctxproxy.core.planned import Plan
-from ctxproxy.core.transcript import violations
+from ctxproxy.core.validity import violations
 from tests.core.chains import Chain
 from tests.core.histories import FILLER, assistant, call, count, result, talk, transcript, user
 from tests.proxy.conftest import StartProxy, proxy, upstream  # noqa: F401  fixtures

@@ -21,7 +21,7 @@ from ctxproxy.core.plan import compacted_now, plan
 from ctxproxy.core.planned import Plan
 from ctxproxy.core.policy import Recovery
 from ctxproxy.core.rescue_plans import trimmed
-from ctxproxy.core.transcript import violations
+from ctxproxy.core.validity import violations
 from tests.core.chains import Chain
 from tests.core.histories import FILLER, assistant, call, count, result, transcript, user
 from tests.proxy.conftest import StartProxy, proxy, upstream  # noqa: F401  fixtures

@@ -15,7 +15,7 @@ from ctxproxy.core.pairing import alternates
 from ctxproxy.core.plan import plan
 from ctxproxy.core.planned import Plan
 from ctxproxy.core.policy import Policy
-from ctxproxy.core.transcript import violations
+from ctxproxy.core.validity import violations
 from tests.core.chains import Chain
 from tests.core.histories import FILLER, assistant, call, count, result, talk, transcript, user
 

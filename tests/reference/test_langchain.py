@@ -20,7 +20,7 @@ from ctxproxy.core.policy import Policy, SummarizerPolicy
 from ctxproxy.core.prompts import WORDINGS
 from ctxproxy.core.records import Summary
 from ctxproxy.core.summaries import Need, requests
-from ctxproxy.core.transcript import violations
+from ctxproxy.core.validity import violations
 from ctxproxy.proxy.summary_desk import need_of
 from tests.core.chains import Chain, Step
 from tests.core.histories import FILLER, assistant, call, count_text, long_turn, result, talk, transcript, user

@@ -16,7 +16,7 @@ from ctxproxy.core.planned import Plan
 from ctxproxy.core.policy import Policy
 from ctxproxy.core.presets import PRESETS
 from ctxproxy.core.stages.base import REGISTRY
-from ctxproxy.core.transcript import violations
+from ctxproxy.core.validity import violations
 from tests.core.chains import Chain
 from tests.core.histories import FILLER, assistant, call, result, talk, transcript, user
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ctxproxy.core.exchanges import RESULT_ROLES, exchanges, may_edit
+from ctxproxy.core.exchanges import may_edit
 from ctxproxy.core.folding import Folder
 from ctxproxy.core.markers import topic_of_result, topic_of_text
 from ctxproxy.core.messages import text_of
 from ctxproxy.core.policy import Count
 from ctxproxy.core.rewrites import shortened, with_short_arguments
 from ctxproxy.core.stages.base import Context, Stage, register
-from ctxproxy.core.transcript import Edit, Entry, Replace, Transcript
+from ctxproxy.core.transcript import RESULT_ROLES, Edit, Entry, Replace, Transcript
 
 
 @register("aggressive_trim", loss="lossy")
@@ -30,7 +30,7 @@ class AggressiveTrim(Stage, frozen=True, forbid_unknown_fields=True):
             for fold in folder.turn(turn):
                 gone.update(range(*fold.span))
                 yield fold
-        topics = {e.at: topic_of_result(e.call, context.language) for e in exchanges(transcript)}
+        topics = {e.at: topic_of_result(e.call, context.language) for e in transcript.exchanges}
         fixed = transcript.untouchable | gone
         for at, entry in enumerate(transcript.entries):
             limit = self._limit(entry)

@@ -9,11 +9,11 @@ from typing import Annotated, Any
 import msgspec
 
 from ctxproxy.core import jsontext, markers
-from ctxproxy.core.exchanges import Exchange, exchanges, may_edit
+from ctxproxy.core.exchanges import may_edit
 from ctxproxy.core.messages import Message, text_of, with_fields
 from ctxproxy.core.rewrites import with_arguments
 from ctxproxy.core.stages.base import Context, Stage, register
-from ctxproxy.core.transcript import Edit, Entry, Replace, Transcript
+from ctxproxy.core.transcript import Edit, Entry, Exchange, Replace, Transcript
 
 NonNegative = Annotated[int, msgspec.Meta(ge=0)]
 
@@ -45,7 +45,7 @@ class ClearToolUses(Stage, frozen=True, forbid_unknown_fields=True):
 
     def _old(self, transcript: Transcript) -> list[Exchange]:
         """The results to clear, oldest first: those with a call, not cleared yet, not of what is asked right now."""
-        matched = [use for use in exchanges(transcript) if use.call]
+        matched = [use for use in transcript.exchanges if use.call]
         old = matched[: len(matched) - self.keep] if self.keep < len(matched) else []
         return [use for use in old if use.at < transcript.newest.start and self._may_clear(transcript.entries[use.at], use)]
 

@@ -7,13 +7,15 @@ from typing import Annotated
 
 import msgspec
 
-from ctxproxy.core.exchanges import Exchange, exchanges, may_edit, recent_start
+from ctxproxy.core.exchanges import may_edit, recent_start
 from ctxproxy.core.markers import is_marker, topic_of_result
+from ctxproxy.core.memo import Reading
 from ctxproxy.core.messages import Message, text_of
 from ctxproxy.core.policy import Count, Fraction
 from ctxproxy.core.rewrites import gist, marked, shortened, with_short_arguments
+from ctxproxy.core.stage_context import REWRITTEN_FACTOR
 from ctxproxy.core.stages.base import Context, Stage, register
-from ctxproxy.core.transcript import Edit, Entry, Replace, Transcript
+from ctxproxy.core.transcript import Edit, Entry, Exchange, Replace, Transcript
 
 
 @register("compact_tool_results", loss="reversible")
@@ -37,7 +39,7 @@ class CompactToolResults(Stage, frozen=True, forbid_unknown_fields=True):
 
     def propose(self, transcript: Transcript, context: Context) -> Iterator[Edit]:
         start = recent_start(transcript, context.keep_recent_turns, int(self.recent_share * context.target), self.recent_messages)
-        old = [e for e in exchanges(transcript) if e.at < start and may_edit(transcript.entries[e.at])]
+        old = [e for e in transcript.exchanges if e.at < start and may_edit(transcript.entries[e.at])]
         for exchange in old if self.gist_share else ():
             if transcript.entries[exchange.at].origin == "original" and transcript.entries[exchange.at].tokens >= 2 * self.min_tokens:
                 yield Replace(exchange.at, self._gist(transcript, exchange, context), "what says most of an old result")
@@ -65,15 +67,17 @@ class CompactToolResults(Stage, frozen=True, forbid_unknown_fields=True):
         return context.rewritten("mark", entry, lambda: marked(entry, _topic(exchange, context), context.language))
 
     def _arguments(self, transcript: Transcript, start: int, context: Context) -> Iterator[Edit]:
-        for at, entry in enumerate(transcript.entries[:start]):
-            if may_edit(entry) and entry.message.role == "assistant" and "tool_calls" in entry.message.fields:
-                short = self._with_short_arguments(entry, context)
-                if short is not entry.message:
-                    yield Replace(at, short, "long arguments of an old call")
+        entries, chars, language = transcript.entries, self.arguments_chars, context.language
+        calling = [at for at in range(start) if "tool_calls" in entries[at].message.fields and entries[at].message.role == "assistant"]
 
-    def _with_short_arguments(self, entry: Entry, context: Context) -> Message:
-        chars = self.arguments_chars
-        return context.rewritten(f"arguments {chars}", entry, lambda: with_short_arguments(entry.message, chars, context.language))
+        def changed(message: Message) -> Message | None:
+            short = with_short_arguments(message, chars, language)
+            return None if short is message else short
+
+        found = context.memo(Reading(f"arguments {chars} {language}", REWRITTEN_FACTOR), [entries[at].message for at in calling], changed)
+        for at, short in zip(calling, found, strict=True):
+            if short is not None and may_edit(entries[at]):
+                yield Replace(at, short, "long arguments of an old call")
 
 
 def _topic(exchange: Exchange, context: Context) -> str:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ctxproxy.core.exchanges import Exchange, exchanges, may_edit
+from ctxproxy.core.exchanges import may_edit
 from ctxproxy.core.markers import duplicate_topic
 from ctxproxy.core.messages import Message, text_of
 from ctxproxy.core.policy import Count
 from ctxproxy.core.rewrites import has_media, marked
 from ctxproxy.core.stages.base import Context, Stage, register
-from ctxproxy.core.transcript import Edit, Entry, Replace, Transcript
+from ctxproxy.core.transcript import Edit, Entry, Exchange, Replace, Transcript
 
 
 @register("duplicate_results", loss="reversible")
@@ -22,7 +22,7 @@ class DuplicateResults(Stage, frozen=True, forbid_unknown_fields=True):
     def propose(self, transcript: Transcript, context: Context) -> Iterator[Edit]:
         seen: set[str] = set()
         repeated: list[Exchange] = []
-        for exchange in reversed(list(exchanges(transcript))):
+        for exchange in reversed(transcript.exchanges):
             message = transcript.entries[exchange.at].message
             text = text_of(message)
             if len(text) < self.min_chars or has_media(message):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ctxproxy.core.exchanges import exchanges, may_edit
+from ctxproxy.core.exchanges import may_edit
 from ctxproxy.core.markers import topic_of_result, topic_of_text
 from ctxproxy.core.messages import Message, text_of
 from ctxproxy.core.policy import Count, Fraction
@@ -29,7 +29,7 @@ class ShrinkNewest(Stage, frozen=True, forbid_unknown_fields=True):
         if transcript.tokens <= context.limit:
             return
         excess = transcript.tokens - int(context.limit * self.fill)
-        newest = [e for e in exchanges(transcript) if e.at >= transcript.newest.start and may_edit(transcript.entries[e.at])]
+        newest = [e for e in transcript.exchanges if e.at >= transcript.newest.start and may_edit(transcript.entries[e.at])]
         sizes = [transcript.entries[exchange.at].tokens for exchange in newest]
         cap = max(level(sizes, sum(sizes) - excess), self.min_tokens)
         for exchange, tokens in zip(newest, sizes, strict=True):

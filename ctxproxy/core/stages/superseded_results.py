@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ctxproxy.core import jsontext
-from ctxproxy.core.exchanges import Exchange, exchanges, may_edit
+from ctxproxy.core.exchanges import may_edit
 from ctxproxy.core.markers import PATH_ARGUMENTS, superseded_topic
-from ctxproxy.core.messages import Message, ToolCall, digest, text_of
+from ctxproxy.core.memo import Reading
+from ctxproxy.core.messages import Message, ToolCall, digest, text_of, tool_calls
 from ctxproxy.core.policy import Count
 from ctxproxy.core.rewrites import marked
 from ctxproxy.core.selection import is_noteworthy
 from ctxproxy.core.stages.base import Context, Stage, register
-from ctxproxy.core.transcript import Edit, Entry, Replace, Transcript
+from ctxproxy.core.transcript import Edit, Entry, Exchange, Replace, Transcript
 
 WRITES = re.compile(r"(?i)(?:^|[_.-])(?:write|create|overwrite|save|put)|^(?:write|create|save)")
 """Tools that set a file's whole content; an edit or a patch leaves the rest as the earlier read showed it."""
+
+FIRST_LINE = re.compile(r"\S[^\n]{0,199}")
+SUBJECTS = Reading("subjects", 1.5)
 
 
 class _Subject(NamedTuple):
@@ -43,11 +46,10 @@ class SupersededResults(Stage, frozen=True, forbid_unknown_fields=True):
     def propose(self, transcript: Transcript, context: Context) -> Iterator[Edit]:
         stale: list[Exchange] = []
         later: set[object] = set()
-        for exchange in reversed(list(exchanges(transcript))):
-            if exchange.call is None:
-                continue
-            entry = transcript.entries[exchange.at]
-            subject = context.remembered("subject", entry, partial(_subject, exchange.call))
+        answers = [exchange for exchange in transcript.exchanges if exchange.call]
+        subjects = context.memo(SUBJECTS, [exchange.head for exchange in answers], _subjects)
+        for exchange, known in zip(reversed(answers), reversed(subjects), strict=True):
+            entry, subject = transcript.entries[exchange.at], known[exchange.call]
             if later & {subject.same_call, subject.path, subject.path[1:]}:
                 if exchange.at < transcript.newest.start and may_edit(entry) and entry.tokens >= self.min_tokens:
                     stale.append(exchange)
@@ -61,8 +63,16 @@ class SupersededResults(Stage, frozen=True, forbid_unknown_fields=True):
         return context.rewritten("superseded", entry, lambda: marked(entry, superseded_topic(exchange.call, context.language), context.language))
 
 
+def _subjects(head: Message) -> dict[ToolCall | None, _Subject]:
+    """What each call of a message was about."""
+    return {call: _subject(call) for call in tool_calls(head)}
+
+
 def _subject(call: ToolCall) -> _Subject:
-    arguments = _decoded(call.arguments)
+    try:
+        arguments = jsontext.decode(call.arguments.encode("utf-8", "surrogatepass"))
+    except ValueError:
+        arguments = None
     if not isinstance(arguments, dict) or not arguments:
         return _Subject(None)
     same = digest(call.name.encode("utf-8", "surrogatepass") + b"\0" + jsontext.canonical(arguments))
@@ -83,14 +93,7 @@ def _replaces(subject: _Subject) -> set[object]:
     return keys
 
 
-def _decoded(arguments: str) -> Any:
-    try:
-        return jsontext.decode(arguments.encode("utf-8", "surrogatepass"))
-    except ValueError:
-        return None
-
-
 def _failed(text: str) -> bool:
     """A later result that is empty or begins with an error shows nothing in place of the older one."""
-    first = text.strip()[:200].split("\n", 1)[0]
-    return not first or is_noteworthy(first)
+    first = FIRST_LINE.search(text)
+    return first is None or is_noteworthy(first[0])

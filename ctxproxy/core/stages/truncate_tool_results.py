@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ctxproxy.core.exchanges import exchanges, may_edit
+from ctxproxy.core.exchanges import may_edit
 from ctxproxy.core.language import Language
 from ctxproxy.core.markers import truncated_topic
 from ctxproxy.core.messages import Message, ToolCall, text_of
@@ -34,7 +34,7 @@ class TruncateToolResults(Stage, frozen=True, forbid_unknown_fields=True):
 
     def propose(self, transcript: Transcript, context: Context) -> Iterator[Edit]:
         current = transcript.turns[-1].start if self.historic_only and transcript.turns else transcript.newest.start
-        for exchange in exchanges(transcript):
+        for exchange in transcript.exchanges:
             entry = transcript.entries[exchange.at]
             if exchange.at < current and may_edit(entry) and len(text_of(entry.message)) > self.max_chars and entry.stage != self.name:
                 yield Replace(exchange.at, self._cut(entry, exchange.call, context.language), "long result of a finished turn")

@@ -6,7 +6,8 @@ import pytest
 
 from ctxproxy.core.messages import Message
 from ctxproxy.core.stages.cap_messages import CapMessages
-from ctxproxy.core.transcript import Transcript, violations
+from ctxproxy.core.transcript import Transcript
+from ctxproxy.core.validity import violations
 from tests.core.histories import assistant, call, context, long_turn, result, transcript, user
 from tests.core.stages.tables import rewrite, texts
 from tests.core.stages.test_keep_first_last import chat

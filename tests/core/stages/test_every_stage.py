@@ -14,7 +14,8 @@ from ctxproxy.core.messages import Message
 from ctxproxy.core.pairing import alternates
 from ctxproxy.core.pipeline import run
 from ctxproxy.core.stages.base import REGISTRY, Language, make_stage
-from ctxproxy.core.transcript import Transcript, violations
+from ctxproxy.core.transcript import Transcript
+from ctxproxy.core.validity import violations
 from tests.core.histories import context, count, long_turn, transcript, transcripts
 
 NAMES = sorted(set(ctxproxy.core.stages.__all__) & set(REGISTRY))

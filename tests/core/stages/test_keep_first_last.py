@@ -9,7 +9,8 @@ import pytest
 from ctxproxy.core.messages import Message, text_of
 from ctxproxy.core.pairing import alternates
 from ctxproxy.core.stages.keep_first_last import KeepFirstLast
-from ctxproxy.core.transcript import Entry, Transcript, violations
+from ctxproxy.core.transcript import Entry, Transcript
+from ctxproxy.core.validity import violations
 from tests.core.histories import assistant, call, context, long_turn, result, transcript, user
 from tests.core.stages.tables import rewrite, texts
 

@@ -9,7 +9,7 @@ from ctxproxy.core.messages import Message, make, text_of
 from ctxproxy.core.pairing import alternates
 from ctxproxy.core.stages.base import Context
 from ctxproxy.core.stages.middle_out import MiddleOut
-from ctxproxy.core.transcript import violations
+from ctxproxy.core.validity import violations
 from tests.core.histories import FILLER, assistant, call, context, long_turn, result, talk, transcript, user
 from tests.core.stages.tables import rewrite, texts
 

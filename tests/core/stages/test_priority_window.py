@@ -9,7 +9,7 @@ from ctxproxy.core.pairing import alternates
 from ctxproxy.core.pipeline import run
 from ctxproxy.core.stages.base import Context, make_stage
 from ctxproxy.core.stages.priority_window import PriorityWindow
-from ctxproxy.core.transcript import violations
+from ctxproxy.core.validity import violations
 from tests.core.histories import FILLER, assistant, call, context, long_turn, result, talk, transcript, user
 from tests.core.stages.tables import rewrite, texts
 

@@ -16,7 +16,8 @@ from ctxproxy.core.pipeline import Outcome, run
 from ctxproxy.core.records import Summary
 from ctxproxy.core.stages.base import Context, make_stage
 from ctxproxy.core.stages.rolling_summary import RollingSummary
-from ctxproxy.core.transcript import Entry, Transcript, violations
+from ctxproxy.core.transcript import Entry, Transcript
+from ctxproxy.core.validity import violations
 from tests.core.histories import FILLER, assistant, context, count, count_text, long_turn, talk, transcript, user
 
 ROOMY = context(10**6)

@@ -18,7 +18,8 @@ from ctxproxy.core.pipeline import Outcome, run
 from ctxproxy.core.records import Summary
 from ctxproxy.core.stages.base import Context
 from ctxproxy.core.stages.summarize import Summarize
-from ctxproxy.core.transcript import Entry, Fold, Transcript, violations
+from ctxproxy.core.transcript import Entry, Fold, Transcript
+from ctxproxy.core.validity import violations
 from tests.core.histories import assistant, call, context, count, count_text, long_turn, result, talk, transcript, transcripts, user
 
 

@@ -16,7 +16,8 @@ from ctxproxy.core.records import Summary
 from ctxproxy.core.stages.base import Context
 from ctxproxy.core.stages.summarize import Summarize
 from ctxproxy.core.stages.summarize_middle import SummarizeMiddle
-from ctxproxy.core.transcript import Transcript, violations
+from ctxproxy.core.transcript import Transcript
+from ctxproxy.core.validity import violations
 from tests.core.histories import assistant, context, count_text, long_turn, talk, transcript, user
 
 TALK = talk(12)
