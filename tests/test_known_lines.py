@@ -71,7 +71,14 @@ def test_what_is_seen_the_third_time_is_not_counted_any_more() -> None:
     assert counter.asked == []
 
 
-@pytest.mark.parametrize("text", ["short\n" * 10, "x" * 5000, "a\nb" * 9000], ids=["short", "one line", "lines without end"])
+def test_a_short_text_is_counted_once() -> None:
+    counter = Counter()
+    known = KnownLines(counter)
+    assert [known.count(text) for text in ("short\n" * 10, "other", "short\n" * 10)] == [60, 5, 60]
+    assert counter.asked == ["short\n" * 10, "other"]
+
+
+@pytest.mark.parametrize("text", ["x" * 5000, "a\nb" * 9000], ids=["one line", "lines without end"])
 def test_what_is_counted_as_soon_as_looked_up_is_counted(text: str) -> None:
     counter = Counter()
     known = KnownLines(counter)

@@ -6,9 +6,11 @@ kept out by the client, stays where it is and parts the stretch into several spa
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from math import inf
 
 from ctxproxy.core import frames
 from ctxproxy.core.language import Language
@@ -54,8 +56,8 @@ def read_again(entries: Sequence[Entry], originals: Mapping[Tip, Message]) -> li
 def oldest_stretch(transcript: Transcript, keep_turns: int, room: int) -> Stretch | None:
     """The stretch whose removal leaves at most `room` tokens, with the newest `keep_turns` turns kept if that can be; None if there is none."""
     kept = transcript.protected | {i for i, entry in enumerate(transcript.entries) if entry.message.directives.never_summarize}
-    staying = list(accumulate((entry.tokens if i in kept else 0 for i, entry in enumerate(transcript.entries)), initial=0))
-    before = list(accumulate((entry.tokens for entry in transcript.entries), initial=0))
+    staying = list(accumulate([entry.tokens if i in kept else 0 for i, entry in enumerate(transcript.entries)], initial=0))
+    before = list(accumulate([entry.tokens for entry in transcript.entries], initial=0))
     ends = list(_ends(transcript, keep_turns))
     end = next((end for end in ends if before[-1] - before[end] + staying[end] <= room), ends[-1])
     return stretch_to(transcript, end, kept)
@@ -73,21 +75,23 @@ def _ends(transcript: Transcript, keep_turns: int) -> Iterator[int]:
 
 def stretch_to(transcript: Transcript, end: int, kept: frozenset[int]) -> Stretch | None:
     """The spans before `end` without anything that must stay; None if there are none."""
-    spans: list[Span] = []
-    for group in transcript.groups:
-        if group.end > end:
-            break
-        if not kept.isdisjoint(range(*group)):
-            continue
-        if spans and spans[-1].end == group.start:
-            spans[-1] = Span(spans[-1].start, group.end)
-        else:
-            spans.append(group)
+    spans = list(_between(transcript.groups, end, kept))
     if not spans:
         return None
     spans[-1] = _but_its_answer(transcript, spans[-1])
     tips = (last_tip(transcript.entries[i]) for i in range(spans[-1].end - 1, spans[0].start - 1, -1))
     return Stretch(tuple(spans), next((tip for tip in tips if tip), ""))
+
+
+def _between(groups: Sequence[Span], end: int, kept: Iterable[int]) -> Iterator[Span]:
+    """The runs of groups up to `end` that hold none of the kept places."""
+    past = bisect_right(groups, end, key=lambda group: group.end)
+    blocked = {bisect_right(groups, (at, inf)) - 1 for at in kept if at < end}
+    first = 0
+    for at in (*sorted(at for at in blocked if at < past), past):
+        if first < at:
+            yield Span(groups[first].start, groups[at - 1].end)
+        first = at + 1
 
 
 def _but_its_answer(transcript: Transcript, span: Span) -> Span:

@@ -125,7 +125,7 @@ class Whole(Transcript):
 
     @cached_property
     def entries(self) -> tuple[Entry, ...]:
-        return tuple([Entry(message, tokens, tip, pinned=message.directives.pin) for message, tokens, tip in zip(*self._parts, strict=True)])
+        return tuple([Entry(*part, pinned=True) if part[0].directives.pin else Entry(*part) for part in zip(*self._parts, strict=True)])
 
     @cached_property
     def tokens(self) -> int:

@@ -35,3 +35,9 @@ def test_the_same_words_again_and_again_are_not_weighed_again_and_again() -> Non
     assert sorted(found) == list(range(400))
     assert found[0] == 0
     assert weights.looked <= len(bags) * len(words) * (MOST_RECOUNTS + 3)
+
+
+def test_what_was_said_so_often_that_it_counts_nothing_comes_no_more() -> None:
+    found = list(best_first([("a",)] * 600, {"a": 1.0}, [1.0] * 600))
+    assert 400 < len(found) < 600
+    assert len(set(found)) == len(found)

@@ -8,7 +8,18 @@ from ctxproxy.core import frames
 from ctxproxy.core.messages import Directives, Message, make, text_of
 from ctxproxy.core.pairing import alternates
 from ctxproxy.core.records import Summary
-from ctxproxy.core.stretches import READ_AGAIN_BYTES, bridged, framed, last_tip, oldest_stretch, read_again, ready_within, tokens_of, up_to
+from ctxproxy.core.stretches import (
+    READ_AGAIN_BYTES,
+    bridged,
+    framed,
+    last_tip,
+    oldest_stretch,
+    read_again,
+    ready_within,
+    stretch_to,
+    tokens_of,
+    up_to,
+)
 from ctxproxy.core.transcript import Entry, Fold, Span, Transcript, apply
 from ctxproxy.core.validity import violations
 from tests.core.histories import assistant, call, count, long_turn, result, talk, transcript, user
@@ -195,3 +206,22 @@ def test_the_last_group_of_a_later_span_stays_in_short_if_that_is_less() -> None
     by = bridged(t, Span(1, 3), "en", count, 10_000, later=True)
     assert [message.role for message in by] == ["assistant", "tool"]
     assert bridged(t, Span(1, 3), "en", count, 5, later=True) == ()
+
+
+@pytest.mark.parametrize(
+    ("end", "kept", "spans"),
+    [
+        (9, (), [(0, 9)]),
+        (8, (), [(0, 7)]),
+        (9, (0,), [(1, 9)]),
+        (9, (4,), [(0, 2), (5, 9)]),
+        (9, (3, 4, 6), [(0, 2), (5, 6), (7, 9)]),
+        (7, (8, 6), [(0, 6)]),
+        (2, (0, 1), []),
+        (0, (), []),
+    ],
+)
+def test_the_spans_of_a_stretch_are_whole_groups_without_what_is_kept(end: int, kept: tuple[int, ...], spans: list[tuple[int, int]]) -> None:
+    messages = [user("a"), user("b"), call("x"), result("x", "1"), result("x", "2"), user("c"), user("d"), call("y"), result("y", "1"), user("e")]
+    found = stretch_to(transcript(messages), end, frozenset(kept))
+    assert (list(found.spans) if found else []) == spans

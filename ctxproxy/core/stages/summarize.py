@@ -8,7 +8,6 @@ from ctxproxy.core import frames
 from ctxproxy.core.backgrounds import Room, Source, background_of, filled
 from ctxproxy.core.messages import Message, Tip
 from ctxproxy.core.policy import Fraction
-from ctxproxy.core.records import Summary
 from ctxproxy.core.stages.base import Context, Stage, register
 from ctxproxy.core.stretches import Stretch, bridged, framed, oldest_stretch, read_again, ready_within, tokens_of, up_to
 from ctxproxy.core.summaries import is_worth_a_call
@@ -37,15 +36,16 @@ class Summarize(Stage, frozen=True, forbid_unknown_fields=True):
             return
         ready, newer_from = ready_within(transcript, stretch, context.summaries)
         spans = up_to(stretch.spans, newer_from) if ready and self._enough(transcript, newer_from, context) else stretch.spans
-        wants = stretch.tip if context.summarizer == "llm" and self._asks(transcript, spans, ready, newer_from, context) else ""
+        covered = self._originals(transcript, spans, context)
+        told = ready is not None and ready.kind == "llm"
+        untold = self._originals(transcript, spans, context, newer_from) if told else covered
+        wants = stretch.tip if context.summarizer == "llm" and self._asks(untold, context, first=not told) else ""
         main = max(spans, key=lambda span: tokens_of(transcript, [span]))
         folds = [Fold(span, self._bridge(transcript, span, main, context), "told in the summary", wants) for span in spans if span != main]
-        covered = self._originals(transcript, spans, context)
         source = Source(covered, covered if self.fill else self._originals(transcript, spans, context, newer_from), ready)
         staying = transcript.tokens - tokens_of(transcript, spans) + sum(context.count(m) for fold in folds for m in fold.by)
-        planned = self._room(context)
         for _ in range(3):
-            room = filled(planned, context.target, context.limit, staying) if self.fill else planned
+            room = filled(self._room(context), context.target, context.limit, staying) if self.fill else self._room(context)
             background = background_of(source, context.pins, room, context.count_text, context.language, context.rules, context.memo)
             frame = framed(transcript, main, frames.frame_text(background, context.language), context.language)
             if (over := staying + sum(map(context.count, frame)) - context.limit) <= 0:
@@ -60,13 +60,14 @@ class Summarize(Stage, frozen=True, forbid_unknown_fields=True):
         if stretch is None:
             return ""
         ready, newer_from = ready_within(transcript, stretch, context.summaries)
-        done = ready and ready.kind == "llm" and self._enough(transcript, newer_from, context)
-        return stretch.tip if not done and self._asks(transcript, stretch.spans, ready, newer_from, context) else ""
-
-    def _asks(self, transcript: Transcript, spans: Sequence[Span], ready: Summary | None, newer_from: int, context: Context) -> bool:
         told = ready is not None and ready.kind == "llm"
-        untold = sum(map(context.count, self._originals(transcript, spans, context, newer_from if told else 0)))
-        return untold > 0 and (not self.fill or is_worth_a_call(untold, context.limit, context.summary_max_tokens, first=not told))
+        untold = self._originals(transcript, stretch.spans, context, newer_from if told else 0)
+        enough = told and self._enough(transcript, newer_from, context)
+        return stretch.tip if not enough and self._asks(untold, context, first=not told) else ""
+
+    def _asks(self, untold: Sequence[Message], context: Context, *, first: bool) -> bool:
+        tokens = sum(map(context.count, untold))
+        return tokens > 0 and (not self.fill or is_worth_a_call(tokens, context.limit, context.summary_max_tokens, first=first))
 
     def _originals(self, transcript: Transcript, spans: Sequence[Span], context: Context, start: int = 0) -> list[Message]:
         return read_again([transcript.entries[i] for span in spans for i in range(*span) if i >= start], context.originals)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from ctxproxy.core.markers import is_marker
+from ctxproxy.core.markers import is_marker, marker_of
 from ctxproxy.core.messages import Directives, Message, text_of, tool_calls
 from ctxproxy.core.pipeline import run
 from ctxproxy.core.stages.base import Context, make_stage
 from ctxproxy.core.stages.compact_tool_results import CompactToolResults
+from ctxproxy.proxy.counting import Readings
 from tests.core.histories import FILLER, call, context, long_turn, result, transcript, user
 from tests.core.stages.tables import changed, rewrite
 
@@ -141,3 +143,18 @@ def test_options_are_checked() -> None:
     assert rewrite(CompactToolResults(keep_tokens=0), [user("q"), *did(LONG), user("now")], context(500))[2].tokens < 40
     with pytest.raises(ValueError, match="compact_tool_results"):
         make_stage({"stage": "compact_tool_results", "keep_tokens": -1})
+
+
+def test_equal_results_in_two_places_are_each_marked_with_their_own_place() -> None:
+    told = replace(context(), memo=Readings(1 << 20))
+    once = rewrite(CompactToolResults(gist_share=0.5, keep_tokens=0, markers=False), [user("q"), *did(LOG), user("r"), *did(LOG), user("now")], told)
+    first, second = (text_of(once[at].message).split("\n")[0] for at in (2, 5))
+    assert marker_of(once[2].tip) in first
+    assert marker_of(once[5].tip) in second
+    assert first != second
+
+
+def test_arguments_of_a_message_that_must_stay_are_not_cut() -> None:
+    kept = replace(call("c", text=FILLER * 200), directives=Directives(never_summarize=True))
+    messages = [user("q"), kept, result("c", "done"), call("d", text=FILLER * 200), result("d", "done"), user("now")]
+    assert changed(rewrite(STAGE, messages, context())) == [3]
