@@ -79,7 +79,7 @@ def background_of(
 ) -> Background:
     """The background: a ready summary, passages and values of the newer messages, words of all; `rules` have room of their own."""
     messages, newer, ready = source
-    earlier = [found for message in messages if (found := parse(text_of(message)))]
+    earlier = [found for text in map(text_of, messages) if text.startswith(TITLES) and (found := parse(text))]
     spoken = [text_of(message) for message in messages if is_spoken(message)]
     left = max(0, room.total - count(frame_text(Background("", pins=tuple(pins)), language)))
     words = _words([*(word for one in earlier for word in one.words), *spoken], min(room.words, int(left * WORDS_SHARE)), count, language)
