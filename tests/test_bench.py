@@ -12,6 +12,7 @@ from tests.shared_dir import PROJECT
 RUNS = {
     "request_path": ["--messages", "4", "--turns", "1", "--chars", "40"],
     "histories": ["20", "5"],
+    "planning": ["--messages", "40", "--kinds", "chat", "--presets", "trim,adaptive", "--most-ms", "10000"],
 }
 
 
