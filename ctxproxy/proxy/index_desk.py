@@ -8,8 +8,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple, TypeAlias
 
 from ctxproxy.core.chunks import Chunk, Indexed, chunks_of, parts_of
 from ctxproxy.core.messages import ROOT, Message, Tip
@@ -28,10 +29,24 @@ from ctxproxy.proxy.tasks import Tasks
 log = logging.getLogger("ctxproxy")
 AT_ONCE_BYTES = 32_768
 """Of messages that are cut and written in one go: a few dozen milliseconds of a thread and of the store's writer, no answer waits longer."""
-SEARCHED_BYTES = 4_000_000
-"""Of messages that wait for the index, the newest, that are searched in memory."""
+SEARCHED_BYTES = 1_000_000
+"""Of messages that wait for the index, the newest, that are searched in memory: cutting them takes about as many microseconds, once."""
+CUT_BYTES = 1_000_000
+"""Of messages that were cut for a search and wait still, over all sessions: what they were cut into takes some twelve times as much."""
 KNOWN_SESSIONS = 10_000
 """Of how many sessions is remembered that their whole history is in the index or waits for it."""
+
+
+class _CutPiece(NamedTuple):
+    """A piece, how often each term is in it, and how many are in all."""
+
+    chunk: Chunk
+    terms: Mapping[str, int]
+    length: int
+
+
+_Cut: TypeAlias = tuple[_CutPiece, ...]
+"""The pieces of a message."""
 
 
 @dataclass(slots=True)
@@ -88,6 +103,9 @@ class IndexDesk:
         self._work: asyncio.Task[None] | None = None
         self._complete: OrderedDict[SessionKey, Tip] = OrderedDict()
         """The history up to this message is in the index, or waits for it."""
+        self._cut: OrderedDict[tuple[SessionKey, Tip], tuple[int, _Cut]] = OrderedDict()
+        """What waits and was cut for a search already, with the messages' bytes."""
+        self._cut_bytes = 0
         self._writing = asyncio.Lock()
         """Held while a piece is written."""
 
@@ -120,22 +138,44 @@ class IndexDesk:
         found = await self._store.chunks.postings(key, terms)
         if not (places or summaries):
             return found
-        said = [(asked.tips[place], asked.history[place]) for place in sorted(places, reverse=True)]
-        return await asyncio.to_thread(_with_waiting, found, summaries, said, terms)
+        newest = _newest([(asked.tips[place], asked.history[place]) for place in sorted(places, reverse=True)])
+        cut = await self._cut_of(key, newest)
+        return await asyncio.to_thread(_with_waiting, found, summaries, cut, terms)
+
+    async def _cut_of(self, key: SessionKey, messages: Sequence[tuple[Tip, Message]]) -> list[_Cut]:
+        """The pieces of messages, which are kept until they are written, as far as there is room."""
+        known = {tip: held[1] for tip, _ in messages if (held := self._cut.get((key, tip)))}
+        missing = [(tip, message) for tip, message in messages if tip not in known]
+        made = await asyncio.to_thread(lambda: [_cut(message, tip) for tip, message in missing]) if missing else []
+        for (tip, message), cut in zip(missing, made, strict=True):
+            self._cut[key, tip] = len(message.raw), cut
+            self._cut_bytes += len(message.raw)
+        while self._cut_bytes > CUT_BYTES:
+            self._cut_bytes -= self._cut.popitem(last=False)[1][0]
+        return [*known.values(), *made]
+
+    def _taken(self, key: SessionKey, tip: Tip) -> _Cut | None:
+        """What a message was cut into, which is needed no longer; None if it was not."""
+        size, cut = self._cut.pop((key, tip), (0, None))
+        self._cut_bytes -= size
+        return cut
 
     async def erase(self, keys: Collection[SessionKey]) -> None:
         """Index nothing more of these sessions; what is just being written is waited for."""
         for key in keys:
             self._waiting.pop(key, None)
             self._complete.pop(key, None)
+        for key, tip in [at for at in self._cut if at[0] in keys]:
+            self._taken(key, tip)
         async with self._writing:
             return
 
     async def forget(self, key: SessionKey, tips: Collection[Tip]) -> None:
         """Let go of summaries of these messages; each piece looks for itself which messages were forgotten before and while it was written."""
-        if waiting := self._waiting.get(key):
-            for tip in tips:
-                waiting.summaries.pop(tip, None)
+        waiting = self._waiting.get(key, _Waiting())
+        for tip in tips:
+            waiting.summaries.pop(tip, None)
+            self._taken(key, tip)
         async with self._writing:
             return
 
@@ -201,7 +241,8 @@ class IndexDesk:
     async def _write_rows(self, session: Session, waiting: _Waiting, stretch: _Stretch) -> None:
         rows = await self._store.span(session.key, Span(stretch.after, stretch.tip), AT_ONCE_BYTES)
         if any(row.raw and row.tip not in session.forgotten for row in rows):
-            made = await asyncio.to_thread(_pieces_of_rows, rows, stretch.turn, session.forgotten)
+            cut = {row.tip: self._taken(session.key, row.tip) for row in rows}
+            made = await asyncio.to_thread(_pieces_of_rows, rows, cut, stretch.turn, session.forgotten)
             await self._store.chunks.add(session.key, made)
             await forgotten_meanwhile(self._store, session.key, rows[-1].tip, session.forgotten)
             self._written(session.key)
@@ -217,13 +258,29 @@ class IndexDesk:
         waiting.summaries = {tip: one for tip, one in waiting.summaries.items() if batch.get(tip) is not one}
 
 
-def _pieces_of_rows(rows: Iterable[StoredMessage], turn: int, forgotten: Collection[Tip]) -> list[Indexed]:
+def _cut(message: Message, tip: Tip) -> _Cut:
+    return tuple(_CutPiece(chunk, terms := terms_of(chunk.text), terms.total()) for chunk in chunks_of(message, tip))
+
+
+def _pieces_of_rows(rows: Iterable[StoredMessage], cut: Mapping[Tip, _Cut | None], turn: int, forgotten: Collection[Tip]) -> list[Indexed]:
     made: list[Indexed] = []
     for row in rows:
         turn += row.role == "user"
         if row.raw and row.tip not in forgotten:
-            made += [Indexed(chunk, terms_of(chunk.text), turn, row.created) for chunk in chunks_of(row.message, row.tip)]
+            made += [Indexed(chunk, terms, turn, row.created) for chunk, terms, _ in cut[row.tip] or _cut(row.message, row.tip)]
     return made
+
+
+def _newest(messages: Iterable[tuple[Tip, Message]]) -> list[tuple[Tip, Message]]:
+    """The first of what comes newest first, as much of it as can be cut in the time of a request."""
+    found: list[tuple[Tip, Message]] = []
+    size = 0
+    for tip, message in messages:
+        size += len(message.raw)
+        if size > SEARCHED_BYTES:
+            break
+        found.append((tip, message))
+    return found
 
 
 def _pieces_of_summary(one: Summary) -> Iterator[Indexed]:
@@ -231,21 +288,12 @@ def _pieces_of_summary(one: Summary) -> Iterator[Indexed]:
     yield from (Indexed(part, terms_of(part.text), 0, one.created) for part in parts)
 
 
-def _with_waiting(stored: Postings, summaries: Iterable[Summary], said: Iterable[tuple[Tip, Message]], terms: Sequence[str]) -> Postings:
-    """The store's postings with those of what waits, of messages the newest, which come first, as many as can be read in the time of a request."""
-    pieces = [piece.chunk for one in summaries for piece in _pieces_of_summary(one)]
-    size = 0
-    for tip, message in said:
-        size += len(message.raw)
-        if size > SEARCHED_BYTES:
-            break
-        pieces += chunks_of(message, tip)
-    by_term: dict[str, list[Posting]] = {term: [] for term in terms}
-    length = 0
-    for chunk in pieces:
-        held = terms_of(chunk.text)
-        length += (own := sum(held.values()))
-        for term in by_term.keys() & held.keys():
-            by_term[term].append(Posting((chunk.tip, chunk.part), own, held[term]))
-    found = {term: postings for term, postings in by_term.items() if postings}
-    return merged(stored, Postings(found, len(pieces), length / max(len(pieces), 1)))
+def _with_waiting(stored: Postings, summaries: Iterable[Summary], cut: Iterable[_Cut], terms: Sequence[str]) -> Postings:
+    """The store's postings with those of what waits."""
+    pieces = [_CutPiece(piece.chunk, piece.terms, sum(piece.terms.values())) for one in summaries for piece in _pieces_of_summary(one)]
+    pieces += [piece for one in cut for piece in one]
+    by_term = {
+        term: [Posting((chunk.tip, chunk.part), length, times) for chunk, held, length in pieces if (times := held.get(term))] for term in terms
+    }
+    length = sum(piece.length for piece in pieces)
+    return merged(stored, Postings({term: held for term, held in by_term.items() if held}, len(pieces), length / max(len(pieces), 1)))

@@ -22,7 +22,20 @@ from ctxproxy.core.planned import Brought, Plan
 from ctxproxy.core.presets import retrieves
 from ctxproxy.core.recalled import Passage, with_recalled
 from ctxproxy.core.records import SessionKey
-from ctxproxy.core.retrieval import FRAME_TOKENS, LINE_TOKENS, Bounds, Elsewhere, Query, choose, elsewhere, fill, gone, query_of, sense_of
+from ctxproxy.core.retrieval import (
+    FRAME_TOKENS,
+    LINE_TOKENS,
+    Bounds,
+    Elsewhere,
+    Query,
+    choose,
+    elsewhere,
+    fill,
+    gone,
+    is_long_remark,
+    query_of,
+    sense_of,
+)
 from ctxproxy.core.situation import Situation
 from ctxproxy.core.text_index import Place, Postings
 from ctxproxy.errors import StoreUnavailable
@@ -51,10 +64,12 @@ async def with_retrieval(state: State, settings: Settings, prepared: Prepared, s
     if not lost and not user:
         return planned
     try:
-        query = query_of(history)
+        query, kind = query_of(history), settings.retrieval.kind
+        if not query.terms or (is_long_remark(query) and kind != "dense"):
+            return planned
         bounds = Bounds(settings.retrieval.top_k, settings.retrieval.max_tokens, settings.retrieval.min_score)
         search = _Search(state, key, user, situation, planned, query, bounds, zone_of(settings.memory.timezone))
-        return await search.plan(settings.retrieval.kind, access) if query.terms else planned
+        return await search.plan(kind, access)
     except StoreUnavailable as error:
         state.metrics.store_errors.inc()
         log.warning("session %s could not be searched: %s", key.id, error.message)

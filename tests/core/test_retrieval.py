@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import product
 
 import pytest
 from hypothesis import given, settings
@@ -24,6 +25,7 @@ from ctxproxy.core.retrieval import (
     EXACT_WEIGHT,
     LEAST_MATCH,
     LITTLE_TOKENS,
+    MOST_TERMS,
     NAMED_MOST,
     QUERY_CHARS,
     Bounds,
@@ -33,6 +35,7 @@ from ctxproxy.core.retrieval import (
     elsewhere,
     fill,
     gone,
+    is_long_remark,
     merged,
     query_of,
     sense_of,
@@ -48,6 +51,7 @@ from tests.core.recalling import BOUNDS, DROPPING, ask, long_ago, postings, reca
 
 LIMIT = 400
 LOCKER = "The locker at the gym opens with 7731."
+WORDS = ["".join(letters) + "zo" for letters in product("bdfgkm", repeat=3)]
 SISTER = "My sister Petra paints old houses in Oslo."
 
 
@@ -94,6 +98,21 @@ def test_a_short_follow_up_is_widened_by_the_turn_before() -> None:
     own = query_of([before, assistant("Petra."), user("Which locker number opens the gym?")]).terms
     assert "oslo" not in own, "a longer one says itself what it is about"
     assert query_of([user("Bergen?")]).terms == {"bergen": 1.0}
+
+
+def test_of_a_text_with_many_words_that_asks_the_last_and_exact_values_are_looked_for() -> None:
+    words = WORDS[: 2 * MOST_TERMS]
+    questions = [f"What of {' '.join(words[at : at + 10])}?" for at in range(0, len(words), 10)]
+    asked = query_of([user("What is src/app.py? " + " ".join(questions))])
+    assert [term for term in asked.terms if term in words] == words[-MOST_TERMS + 1 :], "an exact value comes last of all"
+    assert "=src/app.py" in asked.terms
+    assert not is_long_remark(asked)
+
+
+@pytest.mark.parametrize(("words", "is_long"), [(MOST_TERMS, False), (MOST_TERMS + 1, True)])
+def test_a_remark_of_too_many_words_is_known(words: int, *, is_long: bool) -> None:
+    said = query_of([user(" ".join(WORDS[:words]) + ".")])
+    assert (len(said.terms), is_long_remark(said)) == (words, is_long)
 
 
 def test_of_a_long_request_its_end_is_looked_for() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -17,6 +18,7 @@ from ctxproxy.core.search_terms import terms_of
 from ctxproxy.core.sessions import Joined, Reconciled
 from ctxproxy.core.text_index import Place
 from ctxproxy.ports.embedding import Access, VectorTable
+from ctxproxy.proxy import index_desk as index_desk_module
 from ctxproxy.proxy.index_desk import IndexDesk
 from ctxproxy.proxy.lull import Lull
 from ctxproxy.proxy.metrics import Metrics
@@ -185,3 +187,42 @@ async def test_a_summary_that_is_noted_again_before_it_is_written_is_written_onc
     await tasks.close(10.0)
     found = await store.chunks.postings(KEY, ["zebra", "zebu"])
     assert {term: len(postings) for term, postings in found.by_term.items()} == {"zebu": 1}
+
+
+async def test_what_waits_is_cut_once_however_often_it_is_searched(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    tasks, lull, rows, cut = Tasks(), Lull(), chain("a zebra", "hello", "and?"), list[str]()
+    await store.apply([AppendMessages(KEY, tuple(rows[:2]))])
+    desk, terms = index_desk(store, tasks, lull), index_desk_module.terms_of
+
+    def counted(text: str) -> Counter[str]:
+        cut.append(text)
+        return terms(text)
+
+    monkeypatch.setattr(index_desk_module, "terms_of", counted)
+    asked = Reconciled(Joined.EXTENDS, tuple(row.message for row in rows), tuple(row.tip for row in rows), 2)
+    with lull.request():
+        for _ in range(2):
+            assert (await desk.postings(KEY, ["zebra"], asked)).by_term["zebra"][0].place == (rows[0].tip, 0)
+    await tasks.close(10.0)
+    assert sorted(cut) == ["a zebra", "hello"]
+    assert {rows[0].tip, rows[1].tip} <= await store.chunks.indexed(KEY)
+    assert (desk._cut, desk._cut_bytes) == ({}, 0)
+
+
+async def test_what_was_cut_takes_only_so_much_and_goes_with_its_session(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    tasks, lull, rows = Tasks(), Lull(), chain("a zebra", "hello", "and?")
+    await store.apply([AppendMessages(KEY, tuple(rows[:2]))])
+    desk = index_desk(store, tasks, lull)
+    asked = Reconciled(Joined.EXTENDS, tuple(row.message for row in rows), tuple(row.tip for row in rows), 2)
+    monkeypatch.setattr(index_desk_module, "CUT_BYTES", len(rows[0].raw))
+    with lull.request():
+        assert (await desk.postings(KEY, ["hello", "zebra"], asked)).by_term.keys() == {"hello", "zebra"}
+        assert [tip for _, tip in desk._cut] == [rows[0].tip]
+        await desk.forget(KEY, [rows[0].tip])
+        assert desk._cut_bytes == 0
+        await desk.postings(KEY, ["zebra"], asked)
+        await desk.erase([KEY])
+        assert (desk._cut, desk._cut_bytes) == ({}, 0)
+        monkeypatch.setattr(index_desk_module, "SEARCHED_BYTES", len(rows[1].raw))
+        assert (await desk.postings(KEY, ["hello", "zebra"], asked)).by_term.keys() == {"hello"}
+    await tasks.close(10.0)
