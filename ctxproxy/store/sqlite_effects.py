@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import dataclass, field, fields
 from typing import assert_never
 
 from ctxproxy.core.effects import (
@@ -24,7 +24,7 @@ from ctxproxy.core.effects import (
     PutSummary,
     PutWindow,
 )
-from ctxproxy.core.messages import ROOT
+from ctxproxy.core.messages import ROOT, Tip
 from ctxproxy.core.records import SessionKey, Spent, StoredMessage
 from ctxproxy.store.lineage import descendants
 from ctxproxy.store.queries import named_queries
@@ -44,6 +44,7 @@ from ctxproxy.store.sqlite_points import forget_points
 
 SPENT = tuple(one.name for one in fields(Spent))
 COUNTERS = ("requests", "tokens_in", "tokens_sent", "compactions")
+SUMS = ("messages", "turns", *COUNTERS, *SPENT)
 
 
 class Refused(Exception):
@@ -51,6 +52,22 @@ class Refused(Exception):
 
 
 _Change = Choose | AppendMessages | MoveTip | CountUse | PutCheckpoint | PutSummary | PutPin | DropPin | Forget
+
+
+@dataclass(slots=True)
+class _Session:
+    """A session's row, and what a list of effects changes of it: written once, at the list's end."""
+
+    id: int
+    tip: Tip
+    sums: dict[str, float] = field(default_factory=lambda: dict.fromkeys(SUMS, 0))
+    is_changed: bool = False
+
+    def add(self, **more: float) -> None:
+        for name, number in more.items():
+            if number:
+                self.sums[name] += number
+                self.is_changed = True
 
 
 class EffectWriter:
@@ -62,8 +79,11 @@ class EffectWriter:
 
     def carry_out(self, effects: Sequence[Effect]) -> bool:
         """Do all; False if a MoveTip found another tip, Refused if it is a required one: then the caller undoes the list."""
-        sessions: dict[SessionKey, int | None] = {}
+        sessions: dict[SessionKey, _Session | None] = {}
         outcomes = [self._one(effect, sessions) for effect in effects]
+        for session in sessions.values():
+            if session is not None and session.is_changed:
+                self._run("change_session", session=session.id, tip=session.tip, **session.sums)
         return all(outcomes)
 
     def erase(self, key: SessionKey) -> bool:
@@ -97,34 +117,37 @@ class EffectWriter:
         """Note that no trace is left."""
         self._run("erasures_done")
 
-    def _one(self, effect: Effect, sessions: dict[SessionKey, int | None]) -> bool:
+    def _one(self, effect: Effect, sessions: dict[SessionKey, _Session | None]) -> bool:
         """`sessions` are those whose row was looked up for this list."""
         if isinstance(effect, OpenSession):
-            sessions[effect.key] = int(self._run("open_session", **opening_values(effect)).fetchone()[0])
+            opened = _Session(*self._run("open_session", **opening_values(effect)).fetchone())
+            sessions[effect.key] = sessions.get(effect.key) or opened
             return True
         if isinstance(effect, PutWindow):
             self._run("put_window", **window_values(effect.belief))
             return True
         if effect.key not in sessions:
-            sessions[effect.key] = self.session_id(effect.key)
+            row = self._session_row(effect.key)
+            sessions[effect.key] = _Session(*row) if row else None
         session = sessions[effect.key]
         if session is None:
             return not isinstance(effect, MoveTip) or _not_moved(effect)
         return self._change(session, effect)
 
-    def _change(self, session: int, effect: _Change) -> bool:
+    def _change(self, row: _Session, effect: _Change) -> bool:
+        session = row.id
         match effect:
             case MoveTip(expected=expected, to=to):
-                moved = self._run("move_tip", session=session, expected=expected, to=to).rowcount == 1
-                return moved or _not_moved(effect)
+                if expected is not None and expected != row.tip:
+                    return _not_moved(effect)
+                row.tip, row.is_changed = to, True
             case Choose():
                 self._run("choose", session=session, **choice_values(effect))
             case AppendMessages(messages=messages):
-                self._append(session, messages)
+                new = self._append(session, messages)
+                row.add(messages=len(new), turns=sum(message.role == "user" for message in new))
             case CountUse():
-                counts = {name: getattr(effect, name) for name in COUNTERS}
-                spent = {name: getattr(effect.spent, name) for name in SPENT}
-                self._run("count_use", session=session, **counts, **spent)
+                row.add(**{name: getattr(effect, name) for name in COUNTERS}, **{name: getattr(effect.spent, name) for name in SPENT})
             case PutCheckpoint(checkpoint=checkpoint):
                 self._run("put_checkpoint", session=session, **checkpoint_values(checkpoint))
             case PutSummary(summary=summary):
@@ -140,12 +163,13 @@ class EffectWriter:
                 assert_never(effect)
         return True
 
-    def _append(self, session: int, messages: Sequence[StoredMessage]) -> None:
-        """Only below a stored parent, so that what is stored stays closed towards the root, which `known` relies on."""
+    def _append(self, session: int, messages: Sequence[StoredMessage]) -> list[StoredMessage]:
+        """The messages that are new: only below a stored parent, so that what is stored stays closed towards the root, which `known` relies on."""
         stored, no_leaves = {ROOT}, {ROOT}
-        new: list[StoredMessage] = []
+        new: dict[Tip, StoredMessage] = {}
         for at, message in enumerate(messages):
-            if old := self._message(session, message.tip):
+            is_new = message.parent in new and message.tip not in new  # below what was not there a moment ago
+            if not is_new and (old := self._message(session, message.tip)):
                 self._replace(session, old, message)
             elif message.parent in stored or self._message(session, message.parent):
                 has_child = at + 1 < len(messages) and messages[at + 1].parent == message.tip
@@ -153,13 +177,11 @@ class EffectWriter:
                 if message.parent not in no_leaves:
                     self._run("no_leaf", session=session, tip=message.parent)
                 no_leaves |= {message.parent, message.tip} if has_child else {message.parent}
-                new.append(message)
+                new[message.tip] = message
             else:
                 continue
             stored = {ROOT, message.tip}
-        if new:
-            turns = sum(1 for message in new if message.role == "user")
-            self._run("count_messages", session=session, messages=len(new), turns=turns)
+        return list(new.values())
 
     def _insert(self, session: int, message: StoredMessage, *, leaf: bool) -> None:
         values = message_values(message)
@@ -208,8 +230,12 @@ class EffectWriter:
 
     def session_id(self, key: SessionKey) -> int | None:
         """The number of a session's row; None if it is not there."""
-        row = self._run("session_id", **key_values(key)).fetchone()
+        row = self._session_row(key)
         return None if row is None else int(row[0])
+
+    def _session_row(self, key: SessionKey) -> Row | None:
+        row: Row | None = self._run("session_row", **key_values(key)).fetchone()
+        return row
 
     def _message(self, session: int, tip: str) -> Row | None:
         row: Row | None = self._run("message", session=session, tip=tip).fetchone()

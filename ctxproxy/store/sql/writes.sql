@@ -1,5 +1,5 @@
--- name: session_id
-SELECT id FROM sessions WHERE name = :name AND tenant = :tenant;
+-- name: session_row
+SELECT id, tip FROM sessions WHERE name = :name AND tenant = :tenant;
 
 -- name: open_session
 INSERT INTO sessions (
@@ -18,27 +18,21 @@ ON CONFLICT (name, tenant) DO UPDATE SET
     model = coalesce(:model, model),
     profile = CASE WHEN :model IS NULL THEN profile ELSE :profile END,
     fixed_tokens = CASE WHEN :model IS NULL THEN fixed_tokens ELSE :fixed_tokens END
-RETURNING id;
+RETURNING id, tip;
 
 -- name: choose
 UPDATE sessions SET
     kept = coalesce(:kept, kept), cleared = coalesce(:cleared, cleared), overrides = coalesce(:overrides, overrides), tag = coalesce(:tag, tag)
 WHERE id = :session;
 
--- name: move_tip
-UPDATE sessions SET tip = :to WHERE id = :session AND (:expected IS NULL OR tip = :expected);
-
--- name: count_use
+-- name: change_session
 UPDATE sessions SET
-    requests = requests + :requests, tokens_in = tokens_in + :tokens_in,
+    tip = :tip, messages = messages + :messages, turns = turns + :turns, requests = requests + :requests, tokens_in = tokens_in + :tokens_in,
     tokens_sent = tokens_sent + :tokens_sent, compactions = compactions + :compactions,
     cost_all = cost_all + :cost_all, cost_sent = cost_sent + :cost_sent, cost_summaries = cost_summaries + :cost_summaries,
     cached_expected = cached_expected + :cached_expected, reported_requests = reported_requests + :reported_requests,
     reported_prompt = reported_prompt + :reported_prompt, reported_cached = reported_cached + :reported_cached
 WHERE id = :session;
-
--- name: count_messages
-UPDATE sessions SET messages = messages + :messages, turns = turns + :turns WHERE id = :session;
 
 -- name: message
 SELECT id, body, partial FROM messages WHERE tip = :tip AND session = :session;
