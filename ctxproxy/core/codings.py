@@ -188,6 +188,8 @@ def decoder(coding: str, max_bytes: int = MAX_BYTES) -> Decoder:
 
 def decode_body(body: bytes, header: str, max_bytes: int) -> bytes:
     """A whole body with its codings undone; raises UnsupportedEncoding (unknown, damaged, cut off) or BodyTooLarge (over `max_bytes`)."""
+    if not header:
+        return body
     undo = decoder(header, max_bytes)
     return undo.feed(body) + undo.finish()
 

@@ -65,9 +65,9 @@ def flag(values: Sequence[str], header: str = "X-Context-Bypass") -> bool:
 
 
 def _without(headers: Iterable[tuple[str, str]], gone: frozenset[str]) -> list[tuple[str, str]]:
-    kept = [(name, value) for name, value in headers if name.lower() not in gone]
-    options = _lowered(option for name, value in kept if name.lower() == "connection" for option in value.split(","))
-    return [(name, _as_utf8(value)) for name, value in kept if name.lower() not in HOP_BY_HOP and name.lower() not in options]
+    kept = [(low, name, value) for name, value in headers if (low := name.lower()) not in gone]
+    options = [option.strip().lower() for low, _, value in kept if low == "connection" for option in value.split(",")]
+    return [(name, value if value.isascii() else _as_utf8(value)) for low, name, value in kept if low not in HOP_BY_HOP and low not in options]
 
 
 def _as_utf8(value: str) -> str:
@@ -85,6 +85,8 @@ def _lowered(names: Iterable[str]) -> frozenset[str]:
 
 def _single(values: Sequence[str], header: str) -> str | None:
     """A header's one value; a list that some hop has joined with commas is taken apart again (RFC 9110 §5.3)."""
+    if not values:
+        return None
     found = dict.fromkeys(part.strip(" \t") for value in values for part in value.split(","))
     found.pop("", None)
     if len(found) > 1:

@@ -151,7 +151,7 @@ async def _planned(
         state.metrics.requests.labels("unanswered").inc()
         arm_figures.count_unanswered(state.metrics, caller.arm)
         raise
-    return rescue.let_go(), got, rescue
+    return (rescue.let_go() if isinstance(got.result, Stream) else prepared), got, rescue
 
 
 async def _answered(state: State, request: web.Request, settings: Settings, prepared: Prepared, got: Got, rescue: Rescue) -> web.StreamResponse:

@@ -6,6 +6,7 @@ import json
 import logging
 import re
 import sys
+import time
 from datetime import UTC, datetime
 from typing import Literal
 
@@ -20,6 +21,15 @@ CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 class _Text(logging.Formatter):
+    _second: tuple[int, str] = (-1, "")
+    """The last one that was written out: a busy program has many lines in it."""
+
+    def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:  # noqa: N802  the library's name
+        second = int(record.created)
+        if second != self._second[0]:
+            self._second = second, time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(second))
+        return f"{self._second[1]},{int(record.msecs):03d}"
+
     def format(self, record: logging.LogRecord) -> str:
         when = self.formatTime(record)
         line = f"{when} {record.levelname} {on_one_line(record.getMessage())}"
