@@ -148,6 +148,7 @@ class IndexDesk:
         missing = [(tip, message) for tip, message in messages if tip not in known]
         made = await asyncio.to_thread(lambda: [_cut(message, tip) for tip, message in missing]) if missing else []
         for (tip, message), cut in zip(missing, made, strict=True):
+            self._taken(key, tip)  # another request may have been quicker
             self._cut[key, tip] = len(message.raw), cut
             self._cut_bytes += len(message.raw)
         while self._cut_bytes > CUT_BYTES:

@@ -209,6 +209,19 @@ async def test_what_waits_is_cut_once_however_often_it_is_searched(store: Memory
     assert (desk._cut, desk._cut_bytes) == ({}, 0)
 
 
+async def test_what_two_requests_cut_at_the_same_time_is_held_once(store: MemoryStore) -> None:
+    tasks, lull, rows = Tasks(), Lull(), chain("a zebra", "hello", "and?")
+    await store.apply([AppendMessages(KEY, tuple(rows[:2]))])
+    desk = index_desk(store, tasks, lull)
+    asked = Reconciled(Joined.EXTENDS, tuple(row.message for row in rows), tuple(row.tip for row in rows), 2)
+    with lull.request():
+        both = await asyncio.gather(*(desk.postings(KEY, ["zebra"], asked) for _ in range(2)))
+        assert [found.by_term["zebra"][0].place for found in both] == [(rows[0].tip, 0)] * 2
+        assert desk._cut_bytes == sum(len(row.raw) for row in rows[:2])
+    await tasks.close(10.0)
+    assert (desk._cut, desk._cut_bytes) == ({}, 0)
+
+
 async def test_what_was_cut_takes_only_so_much_and_goes_with_its_session(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
     tasks, lull, rows = Tasks(), Lull(), chain("a zebra", "hello", "and?")
     await store.apply([AppendMessages(KEY, tuple(rows[:2]))])
