@@ -66,7 +66,10 @@ class Facts(Protocol):
         ...
 
     async def take(self, key: SessionKey, points: Sequence[MemoryPoint]) -> bool:
-        """Keep points as they are told, numbers and all, in place of those that the session has; False if it is not there."""
+        """Keep points as they are told, numbers and all, in place of those that the session has, whose messages then count as read.
+
+        False if it is not there.
+        """
         ...
 
     async def of(self, key: SessionKey) -> list[MemoryPoint]:

@@ -122,6 +122,7 @@ class MemoryFacts:
         kept = self._of(key)
         if kept is not None:
             kept.by_number = {one.number: replace(one, session=key) for one in points}
+            kept.read_to = next(reversed(self._messages(key)), ROOT)
         return kept is not None
 
     async def of(self, key: SessionKey) -> list[MemoryPoint]:

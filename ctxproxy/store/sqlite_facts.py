@@ -60,6 +60,7 @@ def _take(writer: EffectWriter, key: SessionKey, points: Sequence[MemoryPoint]) 
     session = writer.session_id(key)
     if session is not None:
         take_points(writer.connection, session, points)
+        writer.connection.execute(QUERIES["note_all_read"], {"session": session})
     return session is not None
 
 

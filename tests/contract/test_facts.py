@@ -241,6 +241,15 @@ async def test_what_was_stored_behind_the_last_message_that_was_read_is_unread_t
     assert await facts.unread(9) == [], "what was written before it counts as read"
 
 
+async def test_where_points_are_taken_over_nothing_is_unread_but_what_comes_then(stores: Handles) -> None:
+    rows = chain("a", "b", "c")
+    await stores.write.apply(begun(KEY, rows[:2]))
+    assert await stores.write.facts.take(KEY, [MemoryPoint(1, point("1"), KEY, "ann")])
+    assert await stores.read.facts.unread(9) == []
+    await stores.write.apply([AppendMessages(KEY, (rows[2],)), MoveTip(KEY, None, rows[2].tip)])
+    assert await stores.read.facts.unread(9) == [Unread(KEY, "", Span(rows[1].tip, rows[2].tip))]
+
+
 async def test_of_a_file_of_before_a_session_that_has_points_counts_as_read(tmp_path: Path) -> None:
     rows, path = chain("a", "b"), tmp_path / "talks.db"
     store = await open_store(f"sqlite:///{path}", on_damage=no_damage, cache_bytes=0)

@@ -69,6 +69,9 @@ WHERE session = :session AND superseded_by NOT IN (SELECT number FROM points WHE
 -- name: note_read
 UPDATE sessions SET read_to = max(read_to, coalesce((SELECT id FROM messages WHERE tip = :tip AND session = :session), 0)) WHERE id = :session;
 
+-- name: note_all_read
+UPDATE sessions SET read_to = coalesce((SELECT max(id) FROM messages WHERE session = :session), 0) WHERE id = :session;
+
 -- Conversations with messages that were not read, the last used first, with the message behind which they were not: a message has a higher number
 -- than its parent, so it is the first one on the way back that was read.
 -- name: unread
