@@ -101,7 +101,7 @@ async def one_request(state: State, settings: Settings, body: bytes, timer: Time
     headers = {"Content-Type": "application/json", "Authorization": "Bearer sk-bench-000000", "X-Session-Id": "bench"}
     request = make_mocked_request("POST", "/v1/chat/completions", headers=headers)
     with timer.of("read"):
-        chat = state.bodies.read("bench", body, commands=True).chat
+        chat = (await state.bodies.read("bench", body, commands=True)).chat
     with timer.of("identify"):
         caller = identify(request, chat, settings, state.secret)
     target = caller.target

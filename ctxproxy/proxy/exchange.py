@@ -53,7 +53,7 @@ async def chat_completions(state: State, request: web.Request) -> web.StreamResp
         return await _bypassing(state, request, encoded, most_bytes)
     try:
         name = request.headers.get(settings.sessions.header, "")
-        said = state.bodies.read(name, decoded(request, encoded, most_bytes), commands=settings.commands.enabled)
+        said = await state.bodies.read(name, decoded(request, encoded, most_bytes), commands=settings.commands.enabled)
     except WireError:
         return await passthrough.forward(state, request, encoded)
     except CtxproxyError:

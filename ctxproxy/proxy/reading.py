@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections import OrderedDict
 from collections.abc import Collection, Sequence
@@ -13,7 +14,7 @@ from ctxproxy.core import wire
 from ctxproxy.core.codings import decode_body
 from ctxproxy.core.commands import Heard, command_of, heard
 from ctxproxy.core.fronts import Front, continued, front_of
-from ctxproxy.core.messages import Tip
+from ctxproxy.core.messages import Tip, identity
 from ctxproxy.core.records import SessionKey
 from ctxproxy.core.wire import ChatRequest
 from ctxproxy.errors import BodyTooLarge
@@ -22,6 +23,8 @@ HEADS_BYTES = (32, 128, 512, 2048, 8192)
 """Of a body without a session's name so many bytes at most tell whose continuation it may be: as many as its front has."""
 UNNAMED = b"\0"
 """No header's value begins like this."""
+READ_HERE_BYTES = 262_144
+"""Takes the loop two or three milliseconds."""
 MOST_BRANCHES = 8
 """Bodies that are compared for one name: a conversation's own, its side requests' (titles, sub-agents), other conversations with its beginning."""
 
@@ -44,17 +47,20 @@ class Bodies:
         self._left = self._most = max_bytes
         self._known: OrderedDict[bytes, list[_Known]] = OrderedDict()
 
-    def read(self, name: str, body: bytes, *, commands: bool) -> Heard:
-        """The request of a body, and the command that it is, if any; raises WireError and BadRequest."""
+    async def read(self, name: str, body: bytes, *, commands: bool) -> Heard:
+        """The request of a body, and the command that it is, if any; raises WireError and BadRequest.
+
+        A large one of which nothing is known is read in a thread.
+        """
         before = self._longest(_keys(name, body, len(body)), body)
         front = continued(before.front, body) if before else None
-        if front is None:
-            before, chat = None, wire.parse(body)
-            front = front_of(chat)
+        if before is not None and front is not None:
+            chat, seen = front.request, len(before.front.request.messages) if before.is_plain else 0
+            is_plain = before.is_plain and not any(command_of(message) for message in chat.messages[seen:])
         else:
-            chat = front.request
-        seen = len(before.front.request.messages) if before and before.is_plain else 0
-        is_plain = (before is None or before.is_plain) and not any(command_of(message) for message in chat.messages[seen:])
+            before = None
+            whole = await asyncio.to_thread(_read_whole, body) if len(body) > READ_HERE_BYTES else _read_whole(body)
+            chat, front, is_plain = whole
         if front is not None and front.size_bytes <= self._most:
             self._keep(_keys(name, body, front.end)[-1], _Known(front, is_plain), before)
         return Heard(chat, None) if is_plain else heard(chat, enabled=commands)
@@ -84,6 +90,15 @@ class Bodies:
         gone = self._known.pop(key, [])
         self._left += sum(known.front.size_bytes for known in gone)
         return gone
+
+
+def _read_whole(body: bytes) -> tuple[ChatRequest, Front | None, bool]:
+    """The request of a body, its front, and whether no message in it is a command; of a large one, the messages' identities are worked out, too."""
+    chat = wire.parse(body)
+    if len(body) > READ_HERE_BYTES:
+        for message in chat.messages:
+            identity(message)
+    return chat, front_of(chat), not any(command_of(message) for message in chat.messages)
 
 
 def _keys(name: str, body: bytes, end: int) -> list[bytes]:

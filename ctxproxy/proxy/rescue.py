@@ -37,8 +37,8 @@ from ctxproxy.proxy.summary_desk import Asked, asked_for, informed, need_of
 
 log = logging.getLogger("ctxproxy")
 MEGABYTE = 1_048_576
-PLAN_IN_THREAD_ABOVE = 200
-"""Messages from which on a plan is made in a thread where it may have to compact: below, that takes a few milliseconds at most."""
+PLAN_HERE_MESSAGES, PLAN_HERE_TOKENS = 100, 2000
+"""A plan of more is made in a thread where it may have to compact: texts that were not read before take some four milliseconds a thousand tokens."""
 
 Decide = Callable[[Situation], Plan]
 
@@ -250,6 +250,7 @@ class Rescue:
 
 async def _computed(decide: Decide, situation: Situation) -> Plan:
     """The decision; in a thread where it may take long enough to be felt by other requests."""
-    if len(situation.counts) > PLAN_IN_THREAD_ABOVE and sum(situation.counts) > situation.budget.target:
+    tokens = sum(situation.counts)
+    if tokens > situation.budget.target and (tokens > PLAN_HERE_TOKENS or len(situation.counts) > PLAN_HERE_MESSAGES):
         return await asyncio.to_thread(decide, situation)
     return decide(situation)
