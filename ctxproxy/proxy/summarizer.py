@@ -150,9 +150,9 @@ class _Job:
         return parts[0] if len(parts) == 1 else await self._merged(parts, window)
 
     async def _merged(self, parts: Sequence[str], window: int) -> str:
-        prompt = merging(self.need, parts, window, self.count_text)
+        prompt = await asyncio.to_thread(merging, self.need, parts, window, self.count_text)
         merged = await self._answered(prompt) if prompt and self.calls < MAX_CALLS else None
-        return joined(self.need, parts, self.count_text) if merged is None else merged
+        return await asyncio.to_thread(joined, self.need, parts, self.count_text) if merged is None else merged
 
     async def _answered(self, prompt: Prompt) -> str | None:
         tries = 0
@@ -170,7 +170,7 @@ class _Job:
             tries += 1
             draft, block = _draft(body)
             self.spend(await asyncio.to_thread(self._cost, prompt, body, draft))
-            verdict = verify(draft, self.need, self.count_text)
+            verdict = await asyncio.to_thread(verify, draft, self.need, self.count_text)
             if verdict.ok:
                 if self.points:
                     self.points(block)
