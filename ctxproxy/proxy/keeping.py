@@ -65,6 +65,7 @@ class Keeping:
         try:
             async for chunk in stream.pump.rest():
                 stream.watch(chunk)
+            stream.end()
             whole = True
         except CtxproxyError as error:
             log.info("an answer that nobody waits for broke off: %s", error.code)

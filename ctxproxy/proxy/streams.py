@@ -117,6 +117,12 @@ class Stream:
         if self._unread or self._begun_event:
             self._read(self._taken(), self._to_the_end)
 
+    def end(self) -> None:
+        """The body has come to its end: an event whose blank line it left out counts, too."""
+        self.catch_up()
+        if self.decoder is not None and (event := self.reader.finish()):
+            self.assembler.feed(event.data, event.name)
+
     def _look_for_end(self, chunk: bytes, *, within: bool = True) -> None:
         """Whether the stream's mark has come: across two chunks or, unless they are read anyway, `within` one."""
         if (within and DONE in chunk) or (self._seam and DONE in self._seam + chunk[: len(DONE)]):

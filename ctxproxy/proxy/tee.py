@@ -75,6 +75,7 @@ async def relay_stream(
         await _broken_off(request, answer, stream, error)
         return answer
     if not settled:
+        stream.end()
         await settle(True)
     await answer.write(shown.finish() if shown else b"")
     await answer.write_eof()

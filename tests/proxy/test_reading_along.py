@@ -49,6 +49,23 @@ def stream(coding: str = "") -> Stream:
     return Stream(response, Pump(response, Tasks()), decoder(coding))
 
 
+@pytest.mark.parametrize("coding", ["", "gzip"])
+def test_an_event_that_the_end_of_the_body_leaves_open_counts(coding: str) -> None:
+    body, watched = b"".join(map(event, WORDS)).rstrip(), stream(coding)
+    watched.watch(gzip.compress(body) if coding else body)
+    watched.catch_up()
+    assert watched.assembler.result().choices[0].message.content == "".join(WORDS[:-1])
+    watched.end()
+    assert watched.assembler.result().choices[0].message.content == "".join(WORDS)
+
+
+def test_of_a_body_that_does_not_decode_nothing_is_made_up_at_its_end() -> None:
+    watched = stream("gzip")
+    watched.watch(b"data: nothing that was compressed")
+    watched.end()
+    assert watched.assembler.result().choices == ()
+
+
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 100, 10_000])
 def test_the_end_is_seen_with_the_chunk_that_brings_it_however_the_stream_is_cut(size: int) -> None:
     body, watched = b"".join(map(event, WORDS)) + END, stream()

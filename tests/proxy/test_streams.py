@@ -108,6 +108,15 @@ async def test_an_answer_with_a_finish_but_no_done_is_whole(proxy: StartProxy, u
     assert await running.log("s") == ["user: hi", "assistant: Hello"]
 
 
+@pytest.mark.parametrize("last", [event(chunk({}, finish="stop")), b"data: [DONE]\n\n"], ids=["finish", "done"])
+async def test_an_answer_whose_last_event_lacks_its_blank_line_is_whole(proxy: StartProxy, upstream: ScriptedUpstream, last: bytes) -> None:
+    running = await proxy(upstream)
+    upstream.script = Sse(event(chunk({"content": "Hello"})), last.rstrip(), done=False)
+    answer = await running.chat("hi", session="s", stream=True)
+    assert answer.body.endswith(last.rstrip())
+    assert await running.log("s") == ["user: hi", "assistant: Hello"]
+
+
 @pytest.mark.parametrize("parts", [("half ", "a word"), (ROLE, event(chunk({"content": "half a word"})), b'data: {"cho')])
 async def test_a_stream_that_breaks_off_breaks_off_for_the_client_and_is_kept_as_partial(
     proxy: StartProxy, upstream: ScriptedUpstream, parts: tuple[Any, ...]
@@ -180,7 +189,8 @@ async def test_a_client_that_leaves_while_a_whole_answer_is_read_cancels_the_ups
 async def test_with_drain_the_answer_is_heard_to_its_end_and_kept(proxy: StartProxy, upstream: ScriptedUpstream, *, began: bool) -> None:
     running = await proxy(upstream, upstream={"on_disconnect": "drain"})
     gate, half = asyncio.Event(), event(chunk({"content": "half and "}))
-    upstream.script = Sse(*([ROLE, half] if began else []), gate, event(chunk({"content": "half"})), event(chunk({}, finish="stop")))
+    end = event(chunk({}, finish="stop")).rstrip()
+    upstream.script = Sse(*([ROLE, half] if began else []), gate, event(chunk({"content": "half"})), end, done=False)
     asking = asyncio.create_task(leave_after(running, half))
     call = await upstream.call(0)
     if not began:
