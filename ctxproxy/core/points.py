@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -74,3 +75,11 @@ class Unread:
     session: SessionKey
     user: str
     span: Span
+
+
+def heir(number: int | None, gone: Mapping[int, int | None]) -> int | None:
+    """What stands in a point's place when points are gone, of which is known what took theirs; None if nothing does."""
+    ways = dict(gone) if number in gone else {}
+    while number is not None and number in ways:
+        number = ways.pop(number)  # each once: a file that was imported may hold a ring
+    return number

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import takewhile
 
 from ctxproxy.core.messages import ROOT, Tip
-from ctxproxy.core.points import MAX_POINTS, MAX_USER_SESSIONS, MemoryPoint, Point, PointChanges, Unread
+from ctxproxy.core.points import MAX_POINTS, MAX_USER_SESSIONS, MemoryPoint, Point, PointChanges, Unread, heir
 from ctxproxy.core.records import Session, SessionKey, Span, StoredMessage
 
 
@@ -69,13 +69,15 @@ class KeptPoints:
         return True
 
     def forget(self, tip: Tip, covering: Collection[Tip]) -> None:
-        """Delete what a message told, and what summaries over it told; what that took the place of holds again."""
+        """Delete what a message told, and what summaries over it told; what that took the place of holds again, unless something newer does."""
         points = self.by_number.values()
         self._remove({one.number for one in points if one.point.tip == tip or (one.point.source == "summary" and one.point.tip in covering)})
 
     def _remove(self, numbers: Collection[int]) -> None:
         left = {n: one for n, one in self.by_number.items() if n not in numbers}
-        self.by_number = {n: one if one.superseded_by in left else replace(one, superseded_by=None) for n, one in left.items()}
+        gone = {n: one.superseded_by for n, one in self.by_number.items() if n not in left}
+        heirs = {n: heir(one.superseded_by, gone) for n, one in left.items()}
+        self.by_number = {n: replace(one, superseded_by=by if (by := heirs[n]) in left else None) for n, one in left.items()}
 
 
 class MemoryFacts:

@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 
 from ctxproxy.core.messages import Tip
-from ctxproxy.core.points import MAX_POINTS, MemoryPoint, Point, PointChanges
+from ctxproxy.core.points import MAX_POINTS, MemoryPoint, Point, PointChanges, heir
 from ctxproxy.store.queries import named_queries
 from ctxproxy.store.rows import key_values, pack
 
@@ -21,8 +21,7 @@ def put_points(connection: sqlite3.Connection, session: int, user: str, changes:
             connection.execute(QUERIES["supersede"], {"session": session, "number": number, "by": numbers[at]})
     for of, number in changes.taken_back:
         connection.execute(QUERIES["take_back"], {**key_values(of), "number": number})
-    connection.execute(QUERIES["prune"], {"session": session, "most": MAX_POINTS})
-    connection.execute(QUERIES["restore_points"], {"session": session})
+    _remove(connection, session, connection.execute(QUERIES["surplus"], {"session": session, "most": MAX_POINTS}).fetchall())
 
 
 def take_points(connection: sqlite3.Connection, session: int, points: Sequence[MemoryPoint]) -> None:
@@ -55,8 +54,16 @@ def drop_point(connection: sqlite3.Connection, session: int, number: int) -> boo
 
 
 def forget_points(connection: sqlite3.Connection, session: int, tip: Tip, covering: Iterable[Tip]) -> None:
-    """Delete what a message told, and what summaries over it told; what that took the place of holds again."""
-    connection.execute(QUERIES["drop_points_of"], {"session": session, "tip": tip, "source": ""})
-    for one in covering:
-        connection.execute(QUERIES["drop_points_of"], {"session": session, "tip": one, "source": "summary"})
+    """Delete what a message told, and what summaries over it told; what that took the place of holds again, unless something newer does."""
+    for at, source in [(tip, ""), *((one, "summary") for one in covering)]:
+        _remove(connection, session, connection.execute(QUERIES["points_told_by"], {"session": session, "tip": at, "source": source}).fetchall())
+
+
+def _remove(connection: sqlite3.Connection, session: int, points: Sequence[tuple[int, int | None]]) -> None:
+    """Delete points; each leaves what it took the place of to what took its own."""
+    gone = dict(points)
+    for number in gone:
+        if (by := heir(number, gone)) is not None:
+            connection.execute(QUERIES["pass_on"], {"session": session, "number": number, "by": by})
+        connection.execute(QUERIES["remove_point"], {"session": session, "number": number})
     connection.execute(QUERIES["restore_points"], {"session": session})

@@ -138,6 +138,16 @@ async def test_forgetting_a_message_takes_what_it_told_and_what_came_before_hold
     assert [(value, by) for _, value, by, _ in await told(stores)] == [("1", None), ("z", None), ("s0", None)]
 
 
+async def test_what_a_forgotten_message_took_the_place_of_does_not_hold_again_beside_what_came_later(stores: Handles) -> None:
+    trunk = chain("a", "b", "c", "d")
+    await stores.write.apply(begun(KEY, trunk))
+    await stores.write.facts.put(KEY, "ann", new(*(point(str(n), tip=one.tip) for n, one in enumerate(trunk))))
+    await stores.write.apply([Forget(KEY, trunk[1].tip)])
+    assert await told(stores) == [(1, "0", 3, False), (3, "2", 4, False), (4, "3", None, False)]
+    await stores.write.apply([Forget(KEY, trunk[2].tip), Forget(KEY, trunk[3].tip)])
+    assert await told(stores) == [(1, "0", None, False)]
+
+
 async def test_points_of_a_user_come_from_all_his_sessions_the_newest_first_and_anchors_last(stores: Handles) -> None:
     await open_all(stores, KEY, OTHER, FOREIGN)
     await open_all(stores, SessionKey(KEY.tenant, "bob's"), user="bob")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ctxproxy.core.points import MemoryPoint, Point, PointChanges
+from ctxproxy.core.points import MemoryPoint, Point, PointChanges, heir
 from ctxproxy.core.records import SessionKey
 
 KEY = SessionKey("ab" * 16, "s")
@@ -27,3 +27,18 @@ def test_a_point_is_in_force_until_another_takes_its_place_or_it_is_taken_back(s
 )
 def test_changes_are_true_where_something_changes(changes: PointChanges, any_at_all: bool) -> None:
     assert bool(changes) is any_at_all
+
+
+@pytest.mark.parametrize(
+    ("number", "gone", "expected"),
+    [
+        (None, {1: 2}, None),
+        (2, {}, 2),
+        (2, {2: 3}, 3),
+        (2, {3: 4, 2: 3}, 4),
+        (2, {2: None}, None),
+        (2, {2: 3, 3: 2}, 2),  # a ring: it ends
+    ],
+)
+def test_what_stands_in_a_points_place_when_what_took_it_is_gone(number: int | None, gone: dict[int, int | None], expected: int | None) -> None:
+    assert heir(number, gone) == expected

@@ -41,12 +41,10 @@ UPDATE points SET superseded_by = :by WHERE session = :session AND number = :num
 UPDATE points SET taken_back = 1
 WHERE number = :number AND session = (SELECT id FROM sessions WHERE name = :name AND tenant = :tenant) AND superseded_by IS NULL;
 
--- name: prune
-DELETE FROM points WHERE session = :session AND number IN (
-    SELECT number FROM points WHERE session = :session
-    ORDER BY superseded_by IS NULL AND NOT taken_back DESC, weight DESC, time DESC, number DESC
-    LIMIT -1 OFFSET :most
-);
+-- name: surplus
+SELECT number, superseded_by FROM points WHERE session = :session
+ORDER BY superseded_by IS NULL AND NOT taken_back DESC, weight DESC, time DESC, number DESC
+LIMIT -1 OFFSET :most;
 
 -- A point goes with all that it took the place of.
 -- name: drop_point
@@ -59,8 +57,14 @@ DELETE FROM points WHERE session = :session AND number IN (
     SELECT number FROM chain
 );
 
--- name: drop_points_of
-DELETE FROM points WHERE session = :session AND tip = :tip AND (:source = '' OR source = :source);
+-- name: points_told_by
+SELECT number, superseded_by FROM points WHERE session = :session AND tip = :tip AND (:source = '' OR source = :source);
+
+-- name: pass_on
+UPDATE points SET superseded_by = :by WHERE session = :session AND superseded_by = :number;
+
+-- name: remove_point
+DELETE FROM points WHERE session = :session AND number = :number;
 
 -- name: restore_points
 UPDATE points SET superseded_by = NULL
