@@ -42,11 +42,11 @@ async def read_earlier(store: Store, desk: FactDesk, data_dir: Path) -> None:
 
 
 async def _newest(store: Store, unread: Unread) -> Span:
-    """The newest messages that are not too much together."""
+    """The newest messages that are not too much together; one at least, or it would wait for good."""
     after, size = unread.span.tip, 0
     for row in reversed(await store.history(unread.session, unread.span.tip)):
         size += len(row.raw)
-        if row.tip == unread.span.after or size > MOST_BYTES:
+        if row.tip == unread.span.after or (size > MOST_BYTES and after != unread.span.tip):
             break
         after = row.parent
     return Span(after, unread.span.tip)

@@ -6,10 +6,18 @@ from pathlib import Path
 
 import pytest
 
+from ctxproxy.core.effects import AppendMessages, MoveTip, OpenSession
 from ctxproxy.errors import StoreUnavailable
 from ctxproxy.proxy import fact_backfill
 from ctxproxy.proxy.claims import claimed
+from ctxproxy.proxy.counting import Readings
 from ctxproxy.proxy.fact_backfill import MARK, read_earlier
+from ctxproxy.proxy.fact_desk import FactDesk
+from ctxproxy.proxy.lull import Lull
+from ctxproxy.proxy.metrics import Metrics
+from ctxproxy.proxy.tasks import Tasks
+from ctxproxy.store.memory import MemoryStore
+from tests.contract.samples import KEY, chain
 from tests.proxy.conftest import StartProxy
 from tests.proxy.running import Running
 from tests.proxy.test_admin import question
@@ -75,6 +83,19 @@ async def test_of_a_long_conversation_the_newest_is_read_and_of_one_that_was_rea
     assert ("budget" in long_facts, "name" in long_facts) == (True, False)
     assert known_facts["budget"] == "9 €"
     assert old == ("name", known_facts["name"])
+
+
+async def test_a_newest_message_that_is_too_much_by_itself_is_read_and_does_not_wait_for_good(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fact_backfill, "MOST_BYTES", 50)
+    store, tasks, lull, rows = MemoryStore(), Tasks(), Lull(), chain("hi", "My name is Ann. " + "x" * 50)
+    await store.apply([OpenSession(KEY, 1.0), AppendMessages(KEY, tuple(rows)), MoveTip(KEY, None, rows[1].tip)])
+    lull.open()
+    await read_earlier(store, FactDesk(store, Readings(1000), Metrics(), tasks, lull), tmp_path)
+    assert [one.point.value for one in await store.facts.of(KEY) if one.point.key == "name"] == ["Ann"]
+    assert await store.facts.unread(9) == []
+    await tasks.close(10.0)
 
 
 async def test_what_breaks_off_goes_on_at_the_next_start(
