@@ -290,9 +290,10 @@ def _pieces_of_summary(one: Summary) -> Iterator[Indexed]:
 
 
 def _with_waiting(stored: Postings, summaries: Iterable[Summary], cut: Iterable[_Cut], terms: Sequence[str]) -> Postings:
-    """The store's postings with those of what waits."""
+    """The store's postings with those of what waits, or waited when the store was asked."""
+    there = {posting.place for held in stored.by_term.values() for posting in held}
     pieces = [_CutPiece(piece.chunk, piece.terms, sum(piece.terms.values())) for one in summaries for piece in _pieces_of_summary(one)]
-    pieces += [piece for one in cut for piece in one]
+    pieces += [piece for one in cut for piece in one if (piece.chunk.tip, piece.chunk.part) not in there]
     by_term = {
         term: [Posting((chunk.tip, chunk.part), length, times) for chunk, held, length in pieces if (times := held.get(term))] for term in terms
     }

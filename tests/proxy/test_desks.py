@@ -16,7 +16,7 @@ from ctxproxy.core.messages import ROOT
 from ctxproxy.core.records import SessionKey, Span
 from ctxproxy.core.search_terms import terms_of
 from ctxproxy.core.sessions import Joined, Reconciled
-from ctxproxy.core.text_index import Place
+from ctxproxy.core.text_index import Place, Postings
 from ctxproxy.ports.embedding import Access, VectorTable
 from ctxproxy.proxy import index_desk as index_desk_module
 from ctxproxy.proxy.index_desk import IndexDesk
@@ -220,6 +220,22 @@ async def test_what_two_requests_cut_at_the_same_time_is_held_once(store: Memory
         assert desk._cut_bytes == sum(len(row.raw) for row in rows[:2])
     await tasks.close(10.0)
     assert (desk._cut, desk._cut_bytes) == ({}, 0)
+
+
+async def test_what_is_written_while_it_is_searched_is_found_once(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    tasks, lull, rows, postings = Tasks(), Lull(), chain("a zebra", "hello", "and?"), store.chunks.postings
+    await store.apply([AppendMessages(KEY, tuple(rows[:2]))])
+    desk = index_desk(store, tasks, lull)
+
+    async def written_first(key: SessionKey, terms: Sequence[str]) -> Postings:
+        lull.open()
+        await tasks.close(10.0)
+        return await postings(key, terms)
+
+    monkeypatch.setattr(store.chunks, "postings", written_first)
+    asked = Reconciled(Joined.EXTENDS, tuple(row.message for row in rows), tuple(row.tip for row in rows), 2)
+    assert [one.place for one in (await desk.postings(KEY, ["zebra"], asked)).by_term["zebra"]] == [(rows[0].tip, 0)]
+    assert desk._waiting == {}
 
 
 async def test_what_was_cut_takes_only_so_much_and_goes_with_its_session(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
