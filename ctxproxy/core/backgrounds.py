@@ -80,7 +80,7 @@ def background_of(
     """The background: a ready summary, passages and values of the newer messages, words of all; `rules` have room of their own."""
     messages, newer, ready = source
     earlier = [found for text in map(text_of, messages) if text.startswith(TITLES) and (found := parse(text))]
-    spoken = [text_of(message) for message in messages if is_spoken(message)]
+    spoken = [text_of(message) for message in messages if message.role == "user" and is_spoken(message)]
     left = max(0, room.total - count(frame_text(Background("", pins=tuple(pins)), language)))
     words = _words([*(word for one in earlier for word in one.words), *spoken], min(room.words, int(left * WORDS_SHARE)), count, language)
     left -= _tokens(words, count)
@@ -143,13 +143,15 @@ def _rest(
     memo: Memo,
 ) -> tuple[str, tuple[str, ...]]:
     """The passages that say most, and the exact values that stand nowhere else, in what room is left; earlier ones are carried on."""
-    fresh = [m for m, text in zip(messages, map(text_of, messages), strict=True) if not _is_ours(text) and not (text in said and m.role == "user")]
+    ours = FILLERS | {text for text in map(text_of, messages) if text.startswith(TITLES)}
+    theirs = ours | said
+    fresh = [m for m, text in zip(messages, map(text_of, messages), strict=True) if text not in (theirs if m.role == "user" else ours)]
     carried = [make({"role": "", "content": one.passages}) for one in earlier if one.passages]
     share = VALUES_SHARE if any(tool_calls(message) for message in messages) else BARE_VALUES_SHARE
     for_values = int(most_tokens * share)
     room = most_tokens - for_values - HEADING_TOKENS
     passages = extract([*carried, *fresh], room, count, language, said, memo) if room >= LEAST_TOKENS else ""
     held = "\n".join((known, *said, passages))
-    values = dict.fromkeys([*(value for one in earlier for value in one.values), *(fact.text for fact in rank(fresh, memo))])
+    values = dict.fromkeys([*(value for one in earlier for value in one.values), *rank(fresh, memo)])
     missing = not_in(values, held)
     return passages, tuple(fitting(missing, for_values - HEADING_TOKENS, count))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from math import inf
 
 COVERED = 0.2
 """What a word still counts each time it is said again."""
@@ -12,27 +13,48 @@ MOST_RECOUNTS = 3
 less, would need hundreds, and its lines are worth the same anyway."""
 
 
-def best_first(bags: Sequence[Sequence[str]], weights: dict[str, float], prices: Sequence[float]) -> Iterator[int]:
-    """The indexes of pieces in the order in which their words are worth their price, each making its words count less (`weights` is changed).
+class _Now(dict[str, float]):
+    """What words count by now: at first as much as told."""
 
-    A gain only falls as more is covered, so one that is still the best after recounting is the best of all.
+    def __init__(self, weights: Mapping[str, float]) -> None:
+        self._weights = weights
+
+    def __missing__(self, word: str) -> float:
+        weight = self[word] = self._weights[word]
+        return weight
+
+
+def best_first(
+    bags: Sequence[Sequence[str]], weights: Mapping[str, float], prices: Sequence[float], most: Sequence[float] | None = None
+) -> Iterator[int]:
+    """The indexes of pieces in the order in which their words are worth their price, each making its words count less.
+
+    A gain only falls as more is covered, so one that is still the best after recounting is the best of all. `most`, where told, is what
+    each is worth at most: those that cannot be among the best two yet are not weighed.
     """
-    weight, recounts = weights.__getitem__, MOST_RECOUNTS * len(bags)
-    heap = [(-sum(map(weight, bag)) / price, i) for i, (bag, price) in enumerate(zip(bags, prices, strict=True))]
-    heap += [(1.0, -1), (1.0, -1)]  # behind all others, so that there always are two next ones
-    heapq.heapify(heap)
-    while heap[0][0] < 0:
+    total, told = len(bags), most or [inf] * len(bags)
+    waiting, at, recounts = sorted(range(total), key=told.__getitem__, reverse=True), 0, MOST_RECOUNTS * total
+    by_now = _Now(weights)
+    at_first, now = weights.__getitem__, by_now.__getitem__
+    heap = [(1.0, -1)] * 3  # behind all others, so that there always are two next ones
+    while True:
+        left, right = heap[1][0], heap[2][0]
+        second = left if left < right else right
+        if at < total and -told[waiting[at]] <= second:
+            i = waiting[at]
+            heapq.heappush(heap, (-sum(map(at_first, bags[i])) / prices[i], i))
+            at += 1
+            continue
         old, i = heap[0]
-        bag = bags[i]
-        gain = -sum(map(weight, bag)) / prices[i]
-        if old < gain < 0 and recounts:
-            left, right = heap[1][0], heap[2][0]
-            if gain > (left if left < right else right):
-                recounts -= 1
-                heapq.heapreplace(heap, (gain, i))
-                continue
+        if old >= 0:
+            return
+        gain = -sum(map(now, bags[i])) / prices[i]
+        if old < gain < 0 and recounts and gain > second:
+            recounts -= 1
+            heapq.heapreplace(heap, (gain, i))
+            continue
         heapq.heappop(heap)
         if gain < 0:
             yield i
-            for word in bag:
-                weights[word] *= COVERED
+            for word in bags[i]:
+                by_now[word] *= COVERED

@@ -6,11 +6,9 @@ there count little (budgeted maximum coverage, lazily evaluated). Deterministic,
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
-from functools import lru_cache
 from itertools import chain
 from math import log
 
@@ -18,28 +16,16 @@ from ctxproxy.core.coverage import best_first
 from ctxproxy.core.language import Language
 from ctxproxy.core.memo import Memo, no_memo
 from ctxproxy.core.messages import Message
-from ctxproxy.core.passages import HAN, STOPWORDS, Pieces, Speaker, estimate, lines_of, pieces_of, readable
+from ctxproxy.core.passages import Bag, Pieces, Speaker, estimate, factor_of, lines_of, pieces_of, readable
 from ctxproxy.core.sentences import UNIT_CHARS, units
 
 CountText = Callable[[str], int]
 
-EDGES = ".:-_/@#$%^&+~\\"
-"""What may be inside a word, not at its edge."""
-PLAIN = re.compile(r"[A-Z]?[a-z]+")
-LONGEST_WORD_CHARS = 80
-"""Longer ones are encoded data: they say nothing."""
-CUE_WORDS = """
-never must only always prefer decided decision chose chosen agreed because instead rejected cause fixed failed error failure warning todo next
-remaining conclusion result budget deadline limit goal important remember
-"""
-CUES = frozenset(CUE_WORDS.split())
-CODE_FACTOR, NUMBER_FACTOR, NAME_FACTOR, HAN_FACTOR, CUE_FACTOR, STOP_FACTOR = 4.0, 2.0, 1.5, 0.15, 2.0, 0.1
-"""What a word counts beside a plain one: ids, paths and names of code; numbers; names; two neighbouring Chinese characters (most are no word)."""
 ENOUGH = 0.02
 """Of the room: what may be left unused; to count a long text takes as long as to choose it."""
 MIN_UNIT_CHARS = 60
-KNOWN_WORDS = 32_768
-"""How many words' classes are remembered, about 4 MB."""
+ROUNDING = 1 + 1e-9
+"""Sums of products come out differently in another order."""
 
 
 def extract(
@@ -75,26 +61,25 @@ def _unit_chars(max_tokens: int) -> int:
 
 def _ranked(pieces: Pieces) -> Iterator[int]:
     """The indexes of pieces in the order in which they are worth their cost."""
-    total = len(pieces.bags) + 1
-    times = Counter(chain.from_iterable(pieces.bags))
-    rarity = {seen: log(total / (seen + 0.5)) for seen in set(times.values())}
-    weights = {word: rarity[seen] * _class_factor(word) for word, seen in times.items()}
-    return best_first(pieces.bags, weights, pieces.prices)
+    weights = _Weights(pieces.bags)
+    rarest = weights.of_rarest * ROUNDING
+    return best_first(pieces.bags, weights, pieces.prices, [one * rarest for one in pieces.factors])
 
 
-@lru_cache(KNOWN_WORDS)
-def _class_factor(word: str) -> float:
-    word = word.strip(EDGES)
-    low = word.lower()
-    if not word or len(word) > LONGEST_WORD_CHARS:
-        return 0.0
-    if low in CUES or low in STOPWORDS:
-        return CUE_FACTOR if low in CUES else STOP_FACTOR
-    if not word.isascii():
-        return HAN_FACTOR if HAN.match(word) else 1.0
-    if word.isalpha() and PLAIN.fullmatch(word):
-        return NAME_FACTOR if word[0].isupper() else 1.0
-    return NUMBER_FACTOR if word.isdigit() else CODE_FACTOR
+class _Weights(dict[str, float]):
+    """What the words of pieces count, worked out when somebody asks: the rarer and the more telling, the more."""
+
+    def __init__(self, bags: Sequence[Bag]) -> None:
+        self._total = len(bags) + 1
+        self._times = Counter(chain.from_iterable(bags))
+        self.of_rarest = self._rarity(1)
+
+    def __missing__(self, word: str) -> float:
+        weight = self[word] = self._rarity(self._times[word]) * factor_of(word)
+        return weight
+
+    def _rarity(self, times: int) -> float:
+        return log(self._total / (times + 0.5))
 
 
 def _fitted(pieces: Pieces, max_tokens: int, count_text: CountText) -> str:

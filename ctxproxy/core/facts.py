@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import chain
+from operator import itemgetter
 from typing import Literal, NamedTuple, TypeAlias
 
 from ctxproxy.core.memo import Memo, Reading, no_memo
@@ -63,6 +64,9 @@ class Fact(NamedTuple):
 
     text: str
     weight: float
+
+
+VALUE_OF, WEIGHT_OF = itemgetter(0), itemgetter(1)
 
 
 def anchors(text: str, known: dict[str, Kind | None]) -> dict[str, Kind]:
@@ -129,21 +133,15 @@ def _name_kind(value: str) -> Kind | None:
     return "path" if FILE_CHUNK.fullmatch(value) and value.islower() else None
 
 
-def rank(messages: Sequence[Message], memo: Memo = no_memo) -> list[Fact]:
+def rank(messages: Sequence[Message], memo: Memo = no_memo) -> list[str]:
     """The exact values of messages, weightiest first: by kind, by who said it (user, call, assistant, result) and how often."""
     known: dict[str, Kind | None] = {}
     told = memo(VALUES, messages, lambda message: _values_of(message, known))
-    weights: dict[str, float] = {}
-    again: Counter[str] = Counter()
-    for value, weight in chain.from_iterable(told):
-        before = weights.get(value)
-        if before is not None:
-            again[value] += 1
-        if before is None or weight > before:
-            weights[value] = weight
-    for value, times in again.items():
-        weights[value] *= 1 + min(times, 4) / 4
-    return [Fact(value, weights[value]) for value in sorted(weights, key=weights.__getitem__, reverse=True)]
+    facts = list(chain.from_iterable(told))
+    times = Counter(map(VALUE_OF, facts))
+    most = dict(sorted(facts, key=WEIGHT_OF))  # the weightiest of a value comes last, and stays
+    weights = {value: most[value] if seen == 1 else most[value] * (1 + min(seen - 1, 4) / 4) for value, seen in times.items()}
+    return sorted(weights, key=weights.__getitem__, reverse=True)
 
 
 def _values_of(message: Message, known: dict[str, Kind | None]) -> tuple[Fact, ...]:

@@ -33,12 +33,9 @@ def language_of(messages: Iterable[Message], memo: Memo = no_memo) -> Language:
 
     Tool results do not count: their language is their program's (anomalyco/opencode#20156 is a Chinese chat summed up in English).
     """
-    han = kana = words = 0.0
     by_people = [message for message in messages if message.role in ("user", "assistant")]
-    for one in memo(SCRIPT, by_people, lambda message: _script(_sample(text_of(message)))):
-        han += one.han
-        kana += one.kana
-        words += one.words
+    scripts = memo(SCRIPT, by_people, lambda message: _script(_sample(text_of(message))))
+    han, kana, words = map(sum, zip(*scripts, strict=True)) if scripts else (0, 0, 0.0)
     return "zh" if han > words and kana < han / 5 else "en"
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
+from itertools import compress
 from sys import intern
 from typing import NamedTuple, TypeAlias
 
@@ -35,6 +36,20 @@ where how why all any some just very also about into over than more most up out 
 的 了 是 我 你 他 她 它 们 这 那 有 在 不 也 就 都 和 吗 呢 吧 啊 么 还 很 会 要 说 个 上 到 去 来 得 着 过 可 以 没
 """
 STOPWORDS = frozenset(COMMON_WORDS.split())
+WORD_EDGES = ".:-_/@#$%^&+~\\"
+"""What may be inside a word, not at its edge."""
+PLAIN = re.compile(r"[A-Z]?[a-z]+")
+LONGEST_WORD_CHARS = 80
+"""Longer ones are encoded data: they say nothing."""
+CUE_WORDS = """
+never must only always prefer decided decision chose chosen agreed because instead rejected cause fixed failed error failure warning todo next
+remaining conclusion result budget deadline limit goal important remember
+"""
+CUES = frozenset(CUE_WORDS.split())
+CODE_FACTOR, NUMBER_FACTOR, NAME_FACTOR, HAN_FACTOR, CUE_FACTOR, STOP_FACTOR = 4.0, 2.0, 1.5, 0.15, 2.0, 0.1
+"""What a word counts beside a plain one: ids, paths and names of code; numbers; names; two neighbouring Chinese characters (most are no word)."""
+KNOWN_WORDS = 32_768
+"""How many words' classes are remembered, about 4 MB."""
 ROLE_FACTORS = {"user": 1.1, "assistant": 1.0, "tool": 0.5, "function": 0.5}
 GOAL_FACTOR = 1.5
 """For the first user message: it states what all of this is for."""
@@ -62,6 +77,8 @@ class Said(NamedTuple):
     """The words in each."""
     prices: tuple[float, ...]
     """What each costs beside how much it counts."""
+    factors: tuple[float, ...]
+    """What its words count by what they are, by its price: what it is worth at most is this times what the rarest word counts."""
 
 
 class Speaker(NamedTuple):
@@ -80,6 +97,7 @@ class Pieces:
     texts: list[str] = field(default_factory=list)
     bags: list[Bag] = field(default_factory=list)
     prices: list[float] = field(default_factory=list)
+    factors: list[float] = field(default_factory=list)
     owners: list[int] = field(default_factory=list)
     """Which message each belongs to."""
 
@@ -88,6 +106,7 @@ class Pieces:
         self.texts.extend(said.texts)
         self.bags.extend(said.bags)
         self.prices.extend(said.prices)
+        self.factors.extend(said.factors)
         self.owners.extend([owner] * len(said.texts))
 
 
@@ -114,17 +133,20 @@ def _read(messages: Sequence[Message], language: Language, unit_chars: int, memo
     return read
 
 
-def _but(said: Said, seen: Collection[int], known: Collection[str]) -> Said:
+def _but(said: Said, seen: Collection[int], known: frozenset[str]) -> Said:
     """The units but those that were said before or are known."""
-    left = [row for row in zip(*said, strict=True) if row[1] not in seen and row[0] not in known]
-    return Said(*zip(*left, strict=True)) if left else NOTHING
+    left = [key not in seen for key in said.keys]
+    if not known.isdisjoint(said.texts):
+        left = [new and text not in known for new, text in zip(left, said.texts, strict=True)]
+    return Said(*[tuple(compress(column, left)) for column in said])
 
 
 def lines_of(texts: Sequence[str], owners: Sequence[int], *, prose: bool) -> Pieces:
     """Pieces that are no message's, as they are."""
     pieces = Pieces(lambda _: Speaker("", prose))
     for text, owner in zip(texts, owners, strict=True):
-        pieces.add(owner, Said((text,), (), (_words(text),), (_cost(text),)))
+        words, price = _words(text), _cost(text)
+        pieces.add(owner, Said((text,), (), (words,), (price,), (_factor(words, price),)))
     return pieces
 
 
@@ -149,7 +171,7 @@ def _cost(text: str) -> float:
     return cost
 
 
-NOTHING = Said((), (), (), ())
+NOTHING = Said((), (), (), (), ())
 
 
 def _said(message: Message, labels: dict[str, str], unit_chars: int, weight: float) -> Said:
@@ -162,7 +184,8 @@ def _said(message: Message, labels: dict[str, str], unit_chars: int, weight: flo
         return NOTHING
     texts, factor = tuple(found.values()), ROLE_FACTORS.get(message.role, 1.0) * weight
     prices = tuple([_cost(text) / (factor * (ASKING_FACTOR if low.endswith(ASKING) else 1.0)) for low, text in found.items()])
-    return Said(texts, tuple(map(hash, found)), tuple(map(_words, texts)), prices)
+    bags = tuple(map(_words, texts))
+    return Said(texts, tuple(map(hash, found)), bags, prices, tuple(map(_factor, bags, prices)))
 
 
 def _calls(message: Message, labels: dict[str, str], unit_chars: int) -> Iterator[str]:
@@ -178,6 +201,26 @@ def _words(text: str) -> Bag:
     plain = text.translate(BLANKS).replace(". ", " ").replace(": ", " ").rstrip(".:").split() if text.isascii() else ()
     found = plain or (*WORD.findall(text), *HAN.findall(text))
     return tuple([intern(word) for word in dict.fromkeys(found) if word.lower() not in STOPWORDS])
+
+
+@lru_cache(KNOWN_WORDS)
+def factor_of(word: str) -> float:
+    """What a word counts by what it is."""
+    word = word.strip(WORD_EDGES)
+    low = word.lower()
+    if not word or len(word) > LONGEST_WORD_CHARS:
+        return 0.0
+    if low in CUES or low in STOPWORDS:
+        return CUE_FACTOR if low in CUES else STOP_FACTOR
+    if not word.isascii():
+        return HAN_FACTOR if HAN.match(word) else 1.0
+    if word.isalpha() and PLAIN.fullmatch(word):
+        return NAME_FACTOR if word[0].isupper() else 1.0
+    return NUMBER_FACTOR if word.isdigit() else CODE_FACTOR
+
+
+def _factor(words: Bag, price: float) -> float:
+    return sum(map(factor_of, words)) / price
 
 
 class _Speakers:

@@ -244,7 +244,7 @@ def complete(text: str, need: Need, count_text: CountText) -> str:
     lines = [rules_label, *(f"- {rule}" for rule in kept)] if kept else []
     held = level("\n".join((held, *kept)))
     share = VALUES_SHARE if any(tool_calls(m) for m in need.covered) else BARE_VALUES_SHARE
-    missing = not_in((fact.text for fact in rank(need.covered)), held)
+    missing = not_in(rank(need.covered), held)
     chosen = fitting(missing, int(need.max_tokens * share), count_text)
     lines += [values_label + "; ".join(chosen)] if chosen else []
     return "\n".join([text, *lines] if text else lines)

@@ -158,26 +158,25 @@ Edit: TypeAlias = Replace | Fold
 
 
 def _groups(messages: Sequence[Message]) -> Iterable[Span]:
+    roles = [message.role for message in messages]
     start, total = 0, len(messages)
     while start < total:
         end = start + 1
-        if messages[start].fields.get("tool_calls"):
-            end = _end_of_results(messages, start)
-        while end < total and messages[end].role in RESULT_ROLES:
+        if roles[start] == "assistant" and (calls := messages[start].calls):
+            end = _end_of_results(messages, roles, start, {call.id for call in calls})
+        while end < total and roles[end] in RESULT_ROLES:
             end += 1
         yield Span(start, end)
         start = end
 
 
-def _end_of_results(messages: Sequence[Message], start: int) -> int:
+def _end_of_results(messages: Sequence[Message], roles: Sequence[str], start: int, open_ids: set[str]) -> int:
     """Past the last result of a call, also where a client let a user message come in between (invalid, yet seen)."""
-    open_ids = {call.id for call in tool_calls(messages[start])}
     end = start + 1
     for at in range(start + 1, len(messages)):
-        if not open_ids or messages[at].role == "assistant":
+        if not open_ids or roles[at] == "assistant":
             break
-        call_id = str(messages[at].fields.get("tool_call_id"))
-        if messages[at].role == "tool" and call_id in open_ids:
+        if roles[at] == "tool" and (call_id := str(messages[at].fields.get("tool_call_id"))) in open_ids:
             open_ids.discard(call_id)
             end = at + 1
     return end

@@ -84,7 +84,7 @@ def test_the_users_values_weigh_more_than_a_tools_and_repeated_ones_more_than_si
         result("c", "noise ZZ-1 ZZ-2"),
         assistant("Fixed BUG-4711 in src/a.py, see AA-9."),
     ]
-    order = [fact.text for fact in rank(messages)]
+    order = rank(messages)
     assert order[0] == "BUG-4711"
     assert order.index("src/a.py") < order.index("ZZ-1")
     assert order.index("AA-9") < order.index("ZZ-2")
