@@ -143,9 +143,10 @@ def _rest(
     memo: Memo,
 ) -> tuple[str, tuple[str, ...]]:
     """The passages that say most, and the exact values that stand nowhere else, in what room is left; earlier ones are carried on."""
-    ours = FILLERS | {text for text in map(text_of, messages) if text.startswith(TITLES)}
+    texts = list(map(text_of, messages))
+    ours = FILLERS | {text for text in texts if text.startswith(TITLES)}
     theirs = ours | said
-    fresh = [m for m, text in zip(messages, map(text_of, messages), strict=True) if text not in (theirs if m.role == "user" else ours)]
+    fresh = [m for m, text in zip(messages, texts, strict=True) if text not in (theirs if m.role == "user" else ours)]
     carried = [make({"role": "", "content": one.passages}) for one in earlier if one.passages]
     share = VALUES_SHARE if any(tool_calls(message) for message in messages) else BARE_VALUES_SHARE
     for_values = int(most_tokens * share)

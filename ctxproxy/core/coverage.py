@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import inf
 
 COVERED = 0.2
@@ -25,7 +25,7 @@ class _Now(dict[str, float]):
 
 
 def best_first(
-    bags: Sequence[Sequence[str]], weights: Mapping[str, float], prices: Sequence[float], most: Sequence[float] | None = None
+    bags: Sequence[Iterable[str]], weights: Mapping[str, float], prices: Sequence[float], most: Sequence[float] | None = None
 ) -> Iterator[int]:
     """The indexes of pieces in the order in which their words are worth their price, each making its words count less.
 

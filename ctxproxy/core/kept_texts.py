@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from itertools import compress
 from typing import NamedTuple, TypeAlias
 
 from ctxproxy.core.extractive import CountText
@@ -126,10 +127,11 @@ def _stated(before: Transcript, context: Context) -> tuple[list[Stated], set[Tip
 
 def _heard(before: Transcript, originals: Mapping[Tip, Message]) -> _Heard:
     """The originals; where some are not at hand, first what the frames that cover them hold."""
-    frames = [entry for entry in before.entries if is_frame(entry.message)]
+    framed = [is_frame(entry.message) for entry in before.entries]
+    frames = list(compress(before.entries, framed))
     lost = [parse(text_of(e.message)) for e in frames if not originals or any(tip not in originals for tip in e.covers)]
     words = [said("user", word) for frame in lost if frame for word in frame.words]
-    rest = originals.items() if originals else [(entry.tip, entry.message) for entry in before.entries if not is_frame(entry.message)]
+    rest = originals.items() if originals else [(e.tip, e.message) for e, ours in zip(before.entries, framed, strict=True) if not ours]
     rules = tuple(rule for frame in lost if frame for rule in frame.rules)
     return _Heard(rules, (*words, *(m for _, m in rest)), (*("" for _ in words), *(tip for tip, _ in rest)))
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import compress
+from itertools import chain
 from sys import intern
 from typing import NamedTuple, TypeAlias
 
@@ -94,32 +94,46 @@ class Pieces:
 
     speaker: Callable[[int], Speaker]
     """Of an owner."""
-    texts: list[str] = field(default_factory=list)
-    bags: list[Bag] = field(default_factory=list)
-    prices: list[float] = field(default_factory=list)
-    factors: list[float] = field(default_factory=list)
-    owners: list[int] = field(default_factory=list)
+    texts: Sequence[str]
+    bags: Sequence[Bag]
+    prices: Sequence[float]
+    factors: Sequence[float]
+    owners: Sequence[int]
     """Which message each belongs to."""
 
-    def add(self, owner: int, said: Said) -> None:
-        """Take in units of one owner."""
-        self.texts.extend(said.texts)
-        self.bags.extend(said.bags)
-        self.prices.extend(said.prices)
-        self.factors.extend(said.factors)
-        self.owners.extend([owner] * len(said.texts))
+    def picked(self, places: Sequence[int]) -> Pieces:
+        """Those in these places."""
+        return Pieces(
+            self.speaker,
+            list(map(self.texts.__getitem__, places)),
+            list(map(self.bags.__getitem__, places)),
+            list(map(self.prices.__getitem__, places)),
+            list(map(self.factors.__getitem__, places)),
+            list(map(self.owners.__getitem__, places)),
+        )
 
 
 def pieces_of(messages: Sequence[Message], language: Language, unit_chars: int, known: Collection[str] = frozenset(), memo: Memo = no_memo) -> Pieces:
     """The units of all messages, calls in short form among them; small talk, repetitions and what is `known` left out."""
-    labels, known = LABELS[language], frozenset(known)
-    pieces = Pieces(_Speakers(messages, labels))
-    seen: set[int] = set()
-    for at, said in enumerate(_read(messages, language, unit_chars, memo)):
-        if said.keys:
-            pieces.add(at, said if seen.isdisjoint(said.keys) and known.isdisjoint(said.texts) else _but(said, seen, known))
-            seen.update(said.keys)
-    return pieces
+    read = _read(messages, language, unit_chars, memo)
+    keys = list(chain.from_iterable([said.keys for said in read]))
+    left = sorted(dict(zip(reversed(keys), reversed(range(len(keys))), strict=True)).values())  # where each stands first
+    pieces = _joined(read, _Speakers(messages, LABELS[language]))
+    if not frozenset(known).isdisjoint(pieces.texts):
+        left = [at for at in left if pieces.texts[at] not in known]
+    return pieces if len(left) == len(keys) else pieces.picked(left)
+
+
+def _joined(read: Sequence[Said], speaker: Callable[[int], Speaker]) -> Pieces:
+    """All units, one owner's after the other's."""
+    return Pieces(
+        speaker,
+        list(chain.from_iterable([said.texts for said in read])),
+        list(chain.from_iterable([said.bags for said in read])),
+        list(chain.from_iterable([said.prices for said in read])),
+        list(chain.from_iterable([said.factors for said in read])),
+        list(chain.from_iterable([[owner] * len(said.texts) for owner, said in enumerate(read)])),
+    )
 
 
 def _read(messages: Sequence[Message], language: Language, unit_chars: int, memo: Memo) -> Sequence[Said]:
@@ -133,21 +147,10 @@ def _read(messages: Sequence[Message], language: Language, unit_chars: int, memo
     return read
 
 
-def _but(said: Said, seen: Collection[int], known: frozenset[str]) -> Said:
-    """The units but those that were said before or are known."""
-    left = [key not in seen for key in said.keys]
-    if not known.isdisjoint(said.texts):
-        left = [new and text not in known for new, text in zip(left, said.texts, strict=True)]
-    return Said(*[tuple(compress(column, left)) for column in said])
-
-
 def lines_of(texts: Sequence[str], owners: Sequence[int], *, prose: bool) -> Pieces:
     """Pieces that are no message's, as they are."""
-    pieces = Pieces(lambda _: Speaker("", prose))
-    for text, owner in zip(texts, owners, strict=True):
-        words, price = _words(text), _cost(text)
-        pieces.add(owner, Said((text,), (), (words,), (price,), (_factor(words, price),)))
-    return pieces
+    bags, prices = list(map(_words, texts)), list(map(_cost, texts))
+    return Pieces(lambda _: Speaker("", prose), texts, bags, prices, list(map(_factor, bags, prices)), owners)
 
 
 def readable(text: str) -> str:

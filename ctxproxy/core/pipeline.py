@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from ctxproxy.core.applying import apply
 from ctxproxy.core.messages import Message, Tip
 from ctxproxy.core.pairing import in_turn
 from ctxproxy.core.stages.base import Context, Stage
-from ctxproxy.core.transcript import CountMessage, Edit, Fold, Replace, Span, Transcript, apply
+from ctxproxy.core.transcript import CountMessage, Edit, Fold, Replace, Span, Transcript
 from ctxproxy.errors import InvalidEdit
 
 

@@ -24,5 +24,7 @@ def is_recalled(entry: Entry) -> bool:
 
 def without_recalled(transcript: Transcript) -> Transcript:
     """The transcript without them; the same one if it has none."""
+    if STAGE not in [entry.stage for entry in transcript.entries]:
+        return transcript
     kept = tuple(entry for entry in transcript.entries if not is_recalled(entry))
     return transcript if len(kept) == len(transcript.entries) else transcript.with_entries(kept)

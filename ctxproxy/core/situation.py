@@ -85,6 +85,7 @@ def recent_turns(s: Situation) -> int:
 def context_of(s: Situation, transcript: Transcript) -> Context:
     """What the stages get to know; room for the pinned texts is kept."""
     language = language_of([entry.message for entry in transcript.entries], s.memo)
+    told = zip(s.reconciled.tips, s.reconciled.history, strict=True)
     held, gone = pins_tokens(s.pins, s.count, language), gone_tips(s)
     return Context(
         count=s.count,
@@ -94,7 +95,7 @@ def context_of(s: Situation, transcript: Transcript) -> Context:
         keep_recent_turns=recent_turns(s),
         max_turns=s.policy.max_turns,
         language=language,
-        originals={tip: message for tip, message in zip(s.reconciled.tips, s.reconciled.history, strict=True) if tip not in gone},
+        originals={tip: message for tip, message in told if tip not in gone} if gone else dict(told),
         summaries=s.summaries,
         pins=s.pins,
         summarizer=s.summarizer,

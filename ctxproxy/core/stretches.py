@@ -45,6 +45,8 @@ def read_again(entries: Sequence[Entry], originals: Mapping[Tip, Message]) -> li
     originals are not at hand, or are more than can be read in the time of a request, the entries as they stand.
     """
     out: list[Message] = []
+    if not any(entry.covers for entry in entries):
+        out, entries = [originals.get(entry.tip, entry.message) for entry in entries], ()
     for entry in entries:
         if entry.covers and all(tip in originals for tip in entry.covers):
             out += [originals[tip] for tip in entry.covers]
@@ -57,7 +59,7 @@ def oldest_stretch(transcript: Transcript, keep_turns: int, room: int) -> Stretc
     """The stretch whose removal leaves at most `room` tokens, with the newest `keep_turns` turns kept if that can be; None if there is none."""
     kept = transcript.protected | {i for i, entry in enumerate(transcript.entries) if entry.message.directives.never_summarize}
     staying = list(accumulate([entry.tokens if i in kept else 0 for i, entry in enumerate(transcript.entries)], initial=0))
-    before = list(accumulate([entry.tokens for entry in transcript.entries], initial=0))
+    before = transcript.sums
     ends = list(_ends(transcript, keep_turns))
     end = next((end for end in ends if before[-1] - before[end] + staying[end] <= room), ends[-1])
     return stretch_to(transcript, end, kept)
@@ -148,7 +150,8 @@ def _carried(transcript: Transcript, span: Span, text: str, language: Language) 
 
 
 def tokens_of(transcript: Transcript, spans: Iterable[Span]) -> int:
-    return sum(entry.tokens for span in spans for entry in transcript.entries[span.start : span.end])
+    up_to = transcript.sums
+    return sum(up_to[max(span.end, span.start)] - up_to[span.start] for span in spans)
 
 
 def up_to(spans: Sequence[Span], end: int) -> tuple[Span, ...]:

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 from typing import Literal, NamedTuple, TypeAlias
 
 from ctxproxy.core.messages import SYSTEM_ROLES, Message, Tip, ToolCall, tool_calls
 from ctxproxy.core.records import LeftOut
-from ctxproxy.errors import InvalidEdit
 
 RESULT_ROLES = ("tool", "function")
 Origin: TypeAlias = Literal["original", "edited", "inserted"]
@@ -65,11 +65,22 @@ class Transcript:
 
     @cached_property
     def tokens(self) -> int:
-        return sum(entry.tokens for entry in self.entries)
+        return sum([entry.tokens for entry in self.entries])
+
+    @cached_property
+    def sums(self) -> tuple[int, ...]:
+        """The tokens of the first 0, 1, 2 … entries."""
+        return tuple(accumulate([entry.tokens for entry in self.entries], initial=0))
 
     def with_entries(self, entries: tuple[Entry, ...]) -> Transcript:
         """The same with other entries; `dataclasses.replace` cannot make it of a `Whole`."""
         return Transcript(entries, self.left)
+
+    def in_shape(self, entries: tuple[Entry, ...], left: tuple[LeftOut, ...]) -> Transcript:
+        """The same with entries that differ in text alone: what is known of where what stands holds on."""
+        other = Transcript(entries, left)
+        other.__dict__.update({name: known for name in SHAPE if (known := self.__dict__.get(name)) is not None})
+        return other
 
     @cached_property
     def groups(self) -> tuple[Span, ...]:
@@ -130,6 +141,10 @@ class Whole(Transcript):
     @cached_property
     def tokens(self) -> int:
         return sum(self._parts[1])
+
+
+SHAPE = ("groups", "turns", "newest", "last_user", "untouchable", "protected", "clashes")
+"""What depends on roles, call ids, origins and pins alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,65 +249,9 @@ def opening(entries: Iterable[Entry]) -> str:
     return next((role for entry in entries if (role := entry.message.role) not in SYSTEM_ROLES), "")
 
 
-def apply(transcript: Transcript, edits: Sequence[Edit], stage: str, count: CountMessage) -> Transcript:
-    """The transcript after a stage's edits, all told in indexes of the given one.
-
-    Raises InvalidEdit if one parts a group, overlaps another, or touches what is protected.
-    """
-    bounds = {group.start for group in transcript.groups} | {len(transcript.entries)}
-    kept, fixed = transcript.protected, transcript.untouchable
-    out: list[Entry] = []
-    left: list[LeftOut] = []
-    at = 0
-    for edit in sorted(edits, key=_position):
-        start, end = (edit.at, edit.at + 1) if isinstance(edit, Replace) else edit.span
-        if start < at or end > len(transcript.entries):
-            raise InvalidEdit(f"stage {stage} edits {start}:{end} twice or out of range")
-        out += transcript.entries[at:start]
-        if isinstance(edit, Replace):
-            if start in fixed:
-                raise InvalidEdit(f"stage {stage} edits the protected entry {start}")
-            out.append(_replaced(transcript.entries[start], edit, stage, count))
-        else:
-            if start >= end or start not in bounds or end not in bounds:
-                raise InvalidEdit(f"stage {stage} parts a group at {start}:{end}")
-            if not kept.isdisjoint(range(start, end)):
-                raise InvalidEdit(f"stage {stage} drops a protected entry in {start}:{end}")
-            by, last = (edit.by[:-1], edit.by[-1]) if edit.keeps_last else (edit.by, None)
-            covers = _covered(transcript.entries[start : end - edit.keeps_last])
-            out += _folded(covers, by, edit.reason, stage, count)
-            left += () if by else (LeftOut(covers, stage, edit.reason),)
-            out += [_replaced(transcript.entries[end - 1], Replace(end - 1, last, edit.reason), stage, count)] if last else []
-        at = end
-    return Transcript((*out, *transcript.entries[at:]), joined((*transcript.left, *left)))
-
-
 def joined(left: Iterable[LeftOut]) -> tuple[LeftOut, ...]:
     """The same, what one stage left out for one reason told once, no message twice."""
     tips: dict[tuple[str, str], dict[Tip, None]] = {}
     for one in left:
         tips.setdefault((one.stage, one.reason), {}).update(dict.fromkeys(one.tips))
     return tuple(LeftOut(tuple(found), stage, reason) for (stage, reason), found in tips.items() if found)
-
-
-def _position(edit: Edit) -> int:
-    return edit.at if isinstance(edit, Replace) else edit.span.start
-
-
-def _replaced(old: Entry, edit: Replace, stage: str, count: CountMessage) -> Entry:
-    if edit.message.role != old.message.role or _ids(edit.message) != _ids(old.message):
-        raise InvalidEdit(f"stage {stage} changes role or call ids of entry {edit.at}")
-    origin: Origin = "inserted" if old.origin == "inserted" else "edited"
-    return old._replace(message=edit.message, tokens=count(edit.message), origin=origin, stage=stage, reason=edit.reason)
-
-
-def _ids(message: Message) -> tuple[object, ...]:
-    return (message.fields.get("tool_call_id"), tuple(call.id for call in tool_calls(message)))
-
-
-def _covered(gone: Sequence[Entry]) -> tuple[Tip, ...]:
-    return tuple(tip for entry in gone for tip in (entry.covers or ((entry.tip,) if entry.tip else ())))
-
-
-def _folded(covers: tuple[Tip, ...], by: Sequence[Message], reason: str, stage: str, count: CountMessage) -> list[Entry]:
-    return [Entry(m, count(m), origin="inserted", stage=stage, covers=() if n else covers, reason=reason) for n, m in enumerate(by)]

@@ -6,13 +6,14 @@ from dataclasses import replace
 
 import pytest
 
+from ctxproxy.core.applying import apply
 from ctxproxy.core.checkpoints import LEFT_TIPS, RESCUE, anchored, freeze, holds_only, is_rescue, is_void, replay, resume, variant_of
 from ctxproxy.core.messages import Directives
 from ctxproxy.core.pipeline import run
 from ctxproxy.core.policy import Policy
 from ctxproxy.core.records import Checkpoint, FrozenEntry, LeftOut, Summary
 from ctxproxy.core.stages.base import make_stage
-from ctxproxy.core.transcript import Entry, Fold, Replace, Span, Transcript, apply
+from ctxproxy.core.transcript import Entry, Fold, Replace, Span, Transcript
 from tests.core.histories import assistant, context, count, talk, transcript, user
 
 BASE = transcript([*talk(3)[:-1], user("pinned", Directives(pin=True)), assistant("yes"), user("last question?")], pinned=[6])

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 import ctxproxy.core.stages
+from ctxproxy.core.applying import apply
 from ctxproxy.core.fates import Fate, fates, whys
 from ctxproxy.core.frames import Background, acknowledgement, frame_text, said
 from ctxproxy.core.messages import Directives, Message, read
@@ -16,7 +17,7 @@ from ctxproxy.core.policy import Policy
 from ctxproxy.core.records import LeftOut
 from ctxproxy.core.situation import Situation
 from ctxproxy.core.stages.base import REGISTRY
-from ctxproxy.core.transcript import Fold, Replace, Span, Transcript, apply
+from ctxproxy.core.transcript import Fold, Replace, Span, Transcript
 from tests.core.chains import Chain, stored
 from tests.core.histories import assistant, count, long_turn, result, talk, tool_call, user
 

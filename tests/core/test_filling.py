@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 import pytest
 
+from ctxproxy.core.applying import apply
 from ctxproxy.core.filling import SLACK, Window
 from ctxproxy.core.messages import Message
-from ctxproxy.core.transcript import Transcript, apply
+from ctxproxy.core.transcript import Transcript
 from tests.core.histories import assistant, call, count, long_turn, result, talk, transcript, user
 
 

@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
+from ctxproxy.core.applying import apply
 from ctxproxy.core.frames import Background, is_frame
 from ctxproxy.core.messages import Message, text_of
 from ctxproxy.core.oldest_turns import Told, cut_before, told_by, turns_to_trim, with_background
 from ctxproxy.core.openings import opened, parted
 from ctxproxy.core.records import Summary
 from ctxproxy.core.stages.base import Context
-from ctxproxy.core.transcript import Fold, Span, Transcript, apply
+from ctxproxy.core.transcript import Fold, Span, Transcript
 from tests.core.histories import FILLER, assistant, call, context, count, count_text, result, transcript, user
 
 ROOMY = 100_000

@@ -79,4 +79,4 @@ def test_what_a_message_says_is_held_in_columns_of_one_length() -> None:
         return made
 
     pieces_of([user("alpha one\nbeta two"), user("ok")], "en", 400, memo=memo)  # type: ignore[arg-type]
-    assert [[len(column) for column in said] for said in read] == [[2] * 4, [0] * 4, [2] * 4]
+    assert [[len(column) for column in said] for said in read] == [[2] * 5, [0] * 5, [2] * 5]

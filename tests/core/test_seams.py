@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from ctxproxy.core.applying import apply
 from ctxproxy.core.messages import Message, make, text_of
 from ctxproxy.core.seams import counted, group_end, group_start, silent_folds
-from ctxproxy.core.transcript import Entry, Span, Transcript, apply
+from ctxproxy.core.transcript import Entry, Span, Transcript
 from tests.core.histories import assistant, call, count, result, transcript, user
 
 H1, A1, H2, A2, H3, A3, H4 = (user("H1"), assistant("A1"), user("H2"), assistant("A2"), user("H3"), assistant("A3"), user("H4"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ctxproxy.core import frames
+from ctxproxy.core.applying import apply
 from ctxproxy.core.messages import Directives, Message, make, text_of
 from ctxproxy.core.pairing import alternates
 from ctxproxy.core.records import Summary
@@ -20,7 +21,7 @@ from ctxproxy.core.stretches import (
     tokens_of,
     up_to,
 )
-from ctxproxy.core.transcript import Entry, Fold, Span, Transcript, apply
+from ctxproxy.core.transcript import Entry, Fold, Span, Transcript
 from ctxproxy.core.validity import violations
 from tests.core.histories import assistant, call, count, long_turn, result, talk, transcript, user
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from ctxproxy.core.applying import apply
 from ctxproxy.core.checkpoints import freeze
 from ctxproxy.core.frames import acknowledgement
 from ctxproxy.core.markers import acknowledgement as gap_words
@@ -18,7 +19,7 @@ from ctxproxy.core.records import Pin, Session, SessionKey
 from ctxproxy.core.sessions import to_store
 from ctxproxy.core.sightings import Sightings
 from ctxproxy.core.situation import Situation, base_transcript
-from ctxproxy.core.transcript import Fold, Replace, Span, Transcript, apply
+from ctxproxy.core.transcript import Fold, Replace, Span, Transcript
 from ctxproxy.core.why import View, Why, explain
 from tests.core.chains import Chain
 from tests.core.histories import FILLER, assistant, call, count, result, talk, user

@@ -42,7 +42,8 @@ class Summarize(Stage, frozen=True, forbid_unknown_fields=True):
         wants = stretch.tip if context.summarizer == "llm" and self._asks(untold, context, first=not told) else ""
         main = max(spans, key=lambda span: tokens_of(transcript, [span]))
         folds = [Fold(span, self._bridge(transcript, span, main, context), "told in the summary", wants) for span in spans if span != main]
-        source = Source(covered, covered if self.fill else self._originals(transcript, spans, context, newer_from), ready)
+        all_newer = self.fill or newer_from <= spans[0].start
+        source = Source(covered, covered if all_newer else self._originals(transcript, spans, context, newer_from), ready)
         staying = transcript.tokens - tokens_of(transcript, spans) + sum(context.count(m) for fold in folds for m in fold.by)
         for _ in range(3):
             room = filled(self._room(context), context.target, context.limit, staying) if self.fill else self._room(context)
@@ -83,8 +84,9 @@ class Summarize(Stage, frozen=True, forbid_unknown_fields=True):
         return stretch if stretch and any(self._fresh_tokens(transcript, span) >= FRESH_TOKENS for span in stretch.spans) else None
 
     def _fresh_tokens(self, transcript: Transcript, span: Span) -> int:
-        ours = (entry.origin == "inserted" and entry.stage == self.name for entry in transcript.entries[span.start : span.end])
-        return sum(entry.tokens for entry, own in zip(transcript.entries[span.start : span.end], ours, strict=True) if not own)
+        name = self.name
+        ours = [entry.tokens for entry in transcript.entries[span.start : span.end] if entry.origin == "inserted" and entry.stage == name]
+        return tokens_of(transcript, [span]) - sum(ours)
 
     def _room(self, context: Context) -> Room:
         """What the frame may take, however much stays beside it."""
@@ -97,4 +99,4 @@ class Summarize(Stage, frozen=True, forbid_unknown_fields=True):
         is not quite met; going on with it is better than asking for another one at once.
         """
         enough = context.target + int((context.limit - context.target) * READY_SLACK)
-        return sum(entry.tokens for entry in transcript.entries[end:]) + self._room(context).total <= enough
+        return tokens_of(transcript, [Span(end, len(transcript.entries))]) + self._room(context).total <= enough
