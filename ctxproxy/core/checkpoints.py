@@ -111,17 +111,17 @@ def summarizes(stage: str) -> bool:
 
 def replay(checkpoint: Checkpoint, base: Transcript, count: CountMessage) -> Transcript:
     """The transcript that a decision makes of a history: its entries, then all that came after its tip."""
-    by_tip: Mapping[Tip, tuple[int, Entry]] = {e.tip: (at, e) for at, e in enumerate(base.entries) if e.tip}
+    by_tip: Mapping[Tip, Entry] = {entry.tip: entry for entry in base.entries if entry.tip}
     if checkpoint.tip not in by_tip:
         return base
-    front = tuple(_thawed(frozen, by_tip, count) for frozen in checkpoint.entries if frozen.raw is not None or frozen.tip in by_tip)
-    return Transcript((*front, *base.entries[by_tip[checkpoint.tip][0] + 1 :]), joined((*checkpoint.left, *base.left)))
+    at = next(at for at, entry in enumerate(base.entries) if entry.tip == checkpoint.tip)
+    entries, left = base.entries[at + 1 :], joined((*checkpoint.left, *base.left))
+    kept = [one for one in checkpoint.entries if one.raw is not None or one.tip in by_tip]
+    return Transcript((*[by_tip[one.tip] if one.raw is None else _thawed(one, one.raw, by_tip, count) for one in kept], *entries), left)
 
 
-def _thawed(frozen: FrozenEntry, by_tip: Mapping[Tip, tuple[int, Entry]], count: CountMessage) -> Entry:
-    if frozen.raw is None:
-        return by_tip[frozen.tip][1]
-    message = read(frozen.raw)
-    pinned = by_tip[frozen.tip][1].pinned if frozen.tip in by_tip else False
+def _thawed(frozen: FrozenEntry, raw: bytes, by_tip: Mapping[Tip, Entry], count: CountMessage) -> Entry:
+    message = read(raw)
+    pinned = by_tip[frozen.tip].pinned if frozen.tip in by_tip else False
     origin: Origin = "edited" if frozen.tip else "inserted"
     return Entry(message, count(message), frozen.tip, origin, frozen.stage, frozen.covers, pinned, frozen.reason)

@@ -11,6 +11,8 @@ COVERED = 0.2
 MOST_RECOUNTS = 3
 """Of each piece, on average, that had to wait: conversations need one or two; a log of the same few words, where each line makes all others count
 less, would need hundreds, and its lines are worth the same anyway."""
+LEAST_WEIGHED = 64
+"""At a time: to put one into its place takes as long as to weigh it."""
 
 
 class _Now(dict[str, float]):
@@ -36,14 +38,15 @@ def best_first(
     waiting, at, recounts = sorted(range(total), key=told.__getitem__, reverse=True), 0, MOST_RECOUNTS * total
     by_now = _Now(weights)
     at_first, now = weights.__getitem__, by_now.__getitem__
-    heap = [(1.0, -1)] * 3  # behind all others, so that there always are two next ones
+    heap = [(inf, -1)] * 3  # behind all others, so that there always are two next ones
     while True:
         left, right = heap[1][0], heap[2][0]
         second = left if left < right else right
         if at < total and -told[waiting[at]] <= second:
-            i = waiting[at]
-            heapq.heappush(heap, (-sum(map(at_first, bags[i])) / prices[i], i))
-            at += 1
+            some = waiting[at : at + max(LEAST_WEIGHED, at // 2)]
+            heap += [(-sum(map(at_first, bags[i])) / prices[i], i) for i in some]
+            heapq.heapify(heap)
+            at += len(some)
             continue
         old, i = heap[0]
         if old >= 0:

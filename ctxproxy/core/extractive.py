@@ -70,16 +70,13 @@ class _Weights(dict[str, float]):
     """What the words of pieces count, worked out when somebody asks: the rarer and the more telling, the more."""
 
     def __init__(self, bags: Sequence[Bag]) -> None:
-        self._total = len(bags) + 1
         self._times = Counter(chain.from_iterable(bags))
-        self.of_rarest = self._rarity(1)
+        self._rarities = {seen: log((len(bags) + 1) / (seen + 0.5)) for seen in {1, *self._times.values()}}
+        self.of_rarest = self._rarities[1]
 
     def __missing__(self, word: str) -> float:
-        weight = self[word] = self._rarity(self._times[word]) * factor_of(word)
+        weight = self[word] = self._rarities[self._times[word]] * factor_of(word)
         return weight
-
-    def _rarity(self, times: int) -> float:
-        return log(self._total / (times + 0.5))
 
 
 def _fitted(pieces: Pieces, max_tokens: int, count_text: CountText) -> str:

@@ -16,10 +16,12 @@ def violations(messages: Sequence[Message]) -> list[str]:
     open_ids: list[str] = []
     front = True
     for at, message in enumerate(messages):
-        front = front and message.role in SYSTEM_ROLES
-        if message.role in SYSTEM_ROLES and not front:
-            found.append(f"messages[{at}] is a {message.role} message behind the front")
-        if message.role == "tool":
+        role = message.role
+        if role not in SYSTEM_ROLES:
+            front = False
+        elif not front:
+            found.append(f"messages[{at}] is a {role} message behind the front")
+        if role == "tool":
             call_id = str(message.fields.get("tool_call_id"))
             if call_id in open_ids:
                 open_ids.remove(call_id)

@@ -30,13 +30,13 @@ class CompactMessages(Stage, frozen=True, forbid_unknown_fields=True):
     def propose(self, transcript: Transcript, context: Context) -> Iterator[Edit]:
         start = recent_start(transcript, context.keep_recent_turns, int(self.recent_share * context.target), self.recent_messages)
         fixed = transcript.untouchable
-        old = [at for at in range(start) if at not in fixed and self._mine(transcript.entries[at])]
+        old = [at for at, entry in enumerate(transcript.entries[:start]) if at not in fixed and self._mine(entry)]
         answers = [at for at in old if transcript.entries[at].message.role == "assistant"]
         asked = [at for at in old if transcript.entries[at].message.role == "user"]
         finished = [at for at in answers if at < transcript.last_user]
         yield from self._without_thinking(transcript, finished)
         yield from self._cuts(transcript, (*answers, *asked[1:], *asked[:1]), context)
-        for at in answers:
+        for at in [at for at in answers if transcript.entries[at].tokens >= self.min_tokens]:
             entry = _thoughtless(transcript, at, context)
             if entry.tokens >= self.min_tokens and not is_marker(text_of(entry.message)):
                 yield Replace(at, self.compact(entry, context, whole=True), "old answer")
@@ -54,13 +54,13 @@ class CompactMessages(Stage, frozen=True, forbid_unknown_fields=True):
         return entry.origin != "inserted" and may_edit(entry)
 
     def _without_thinking(self, transcript: Transcript, places: Iterable[int]) -> Iterator[Edit]:
-        for at in places:
+        for at in [at for at in places if isinstance(transcript.entries[at].message.fields.get("content"), list)]:
             rest = without_thinking(transcript.entries[at].message)
             if rest is not transcript.entries[at].message:
                 yield Replace(at, rest, "thinking of a finished turn")
 
     def _cuts(self, transcript: Transcript, places: Iterable[int], context: Context) -> Iterator[Edit]:
-        for at in places:
+        for at in [at for at in places if transcript.entries[at].tokens > 2 * self.keep_tokens]:
             entry = _thoughtless(transcript, at, context)
             if entry.tokens > 2 * self.keep_tokens and entry.stage != self.name:
                 yield Replace(at, self.compact(entry, context, whole=False), "old long text")
@@ -69,5 +69,7 @@ class CompactMessages(Stage, frozen=True, forbid_unknown_fields=True):
 def _thoughtless(transcript: Transcript, at: int, context: Context) -> Entry:
     """The entry without the thinking of a finished turn."""
     entry = transcript.entries[at]
+    if isinstance(entry.message.fields.get("content"), str):
+        return entry
     rest = without_thinking(entry.message) if at < transcript.last_user else entry.message
     return entry if rest is entry.message else entry._replace(message=rest, tokens=context.count(rest))

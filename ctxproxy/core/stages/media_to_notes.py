@@ -21,7 +21,8 @@ class MediaToNotes(Stage, frozen=True, forbid_unknown_fields=True):
 
     def propose(self, transcript: Transcript, context: Context) -> Iterator[Edit]:
         fixed = transcript.untouchable
-        holders = [at for at, entry in enumerate(transcript.entries) if has_media(entry.message)]
+        parted = [at for at, entry in enumerate(transcript.entries) if not isinstance(entry.message.fields.get("content"), str)]
+        holders = [at for at in parted if has_media(transcript.entries[at].message)]
         for at in holders[: max(len(holders) - self.keep, 0)]:
             entry = transcript.entries[at]
             if at not in fixed and at < transcript.newest.start and may_edit(entry):

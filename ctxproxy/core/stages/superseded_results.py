@@ -50,7 +50,7 @@ class SupersededResults(Stage, frozen=True, forbid_unknown_fields=True):
         subjects = context.memo(SUBJECTS, [exchange.head for exchange in answers], _subjects)
         for exchange, known in zip(reversed(answers), reversed(subjects), strict=True):
             entry, subject = transcript.entries[exchange.at], known[exchange.call]
-            if later & {subject.same_call, subject.path, subject.path[1:]}:
+            if not later.isdisjoint((subject.same_call, subject.path, subject.path[1:])):
                 if exchange.at < transcript.newest.start and may_edit(entry) and entry.tokens >= self.min_tokens:
                     stale.append(exchange)
             elif entry.origin == "original" and not _failed(text_of(entry.message)):
