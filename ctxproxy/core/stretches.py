@@ -44,15 +44,17 @@ def read_again(entries: Sequence[Entry], originals: Mapping[Tip, Message]) -> li
     """What entries are or stand in for, as it was said, so that a summary is not made of markers and of summaries; where the
     originals are not at hand, or are more than can be read in the time of a request, the entries as they stand.
     """
-    out: list[Message] = []
-    if not any(entry.covers for entry in entries):
-        out, entries = [originals.get(entry.tip, entry.message) for entry in entries], ()
-    for entry in entries:
-        if entry.covers and all(tip in originals for tip in entry.covers):
-            out += [originals[tip] for tip in entry.covers]
-        else:
-            out.append(entry.message if entry.covers else originals.get(entry.tip, entry.message))
+    if any(entry.covers for entry in entries):
+        out = [message for entry in entries for message in _read_again(entry, originals)]
+    else:
+        out = [originals.get(entry.tip, entry.message) for entry in entries]
     return out if sum([len(message.raw) for message in out]) <= READ_AGAIN_BYTES else [entry.message for entry in entries]
+
+
+def _read_again(entry: Entry, originals: Mapping[Tip, Message]) -> Sequence[Message]:
+    if entry.covers:
+        return [originals[tip] for tip in entry.covers] if all(tip in originals for tip in entry.covers) else [entry.message]
+    return [originals.get(entry.tip, entry.message)]
 
 
 def oldest_stretch(transcript: Transcript, keep_turns: int, room: int) -> Stretch | None:
