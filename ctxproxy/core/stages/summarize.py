@@ -84,9 +84,7 @@ class Summarize(Stage, frozen=True, forbid_unknown_fields=True):
         return stretch if stretch and any(self._fresh_tokens(transcript, span) >= FRESH_TOKENS for span in stretch.spans) else None
 
     def _fresh_tokens(self, transcript: Transcript, span: Span) -> int:
-        name = self.name
-        ours = [entry.tokens for entry in transcript.entries[span.start : span.end] if entry.origin == "inserted" and entry.stage == name]
-        return tokens_of(transcript, [span]) - sum(ours)
+        return sum([e.tokens for e in transcript.entries[span.start : span.end] if e.origin != "inserted" or e.stage != self.name])
 
     def _room(self, context: Context) -> Room:
         """What the frame may take, however much stays beside it."""
