@@ -57,6 +57,8 @@ class FactDesk:
         self._tasks = tasks
         self._lull = lull
         self._lines: dict[SessionKey, deque[_Job]] = {}
+        self._failed: dict[SessionKey, _Job] = {}
+        """Messages that were not read, for the store did not answer: they are read with the session's next ones."""
         self._ended: dict[SessionKey, asyncio.Event] = {}
         self._work: asyncio.Task[None] | None = None
         self._writing = asyncio.Lock()
@@ -64,6 +66,8 @@ class FactDesk:
 
     def note(self, key: SessionKey, user: str, span: Span) -> None:
         """Have these messages read; returns at once."""
+        if failed := self._failed.pop(key, None):
+            self._add(key, failed)
         self._add(key, _Job(span, user))
 
     def note_summary(self, key: SessionKey, tip: Tip, points: Sequence[Point]) -> None:
@@ -79,6 +83,7 @@ class FactDesk:
     async def erase(self, keys: Collection[SessionKey]) -> None:
         """Note nothing more of these sessions; what is just being written is waited for."""
         for key in keys:
+            self._failed.pop(key, None)
             if line := self._lines.get(key):
                 line.clear()
         async with self._writing:
@@ -125,6 +130,8 @@ class FactDesk:
             return await (self._keep(session, job) if job.points else self._read(session, job))
         except StoreUnavailable as error:
             self._metrics.memory_points.labels("failed").inc()
+            if not job.points:
+                self._failed[key] = job
             log.warning("could not note the facts of session %s: %s", key.id, error.message)
         except Exception as error:
             self._metrics.memory_points.labels("failed").inc()

@@ -46,13 +46,14 @@ class Bodies:
     def __init__(self, max_bytes: int) -> None:
         self._left = self._most = max_bytes
         self._known: OrderedDict[bytes, list[_Known]] = OrderedDict()
+        self._erasures = 0
 
     async def read(self, name: str, body: bytes, *, commands: bool) -> Heard:
         """The request of a body, and the command that it is, if any; raises WireError and BadRequest.
 
         A large one of which nothing is known is read in a thread.
         """
-        before = self._longest(_keys(name, body, len(body)), body)
+        erasures, before = self._erasures, self._longest(_keys(name, body, len(body)), body)
         front = continued(before.front, body) if before else None
         if before is not None and front is not None:
             chat, seen = front.request, len(before.front.request.messages) if before.is_plain else 0
@@ -61,12 +62,13 @@ class Bodies:
             before = None
             whole = await asyncio.to_thread(_read_whole, body) if len(body) > READ_HERE_BYTES else _read_whole(body)
             chat, front, is_plain = whole
-        if front is not None and front.size_bytes <= self._most:
+        if front is not None and front.size_bytes <= self._most and erasures == self._erasures:
             self._keep(_keys(name, body, front.end)[-1], _Known(front, is_plain), before)
         return Heard(chat, None) if is_plain else heard(chat, enabled=commands)
 
     async def erase(self, keys: Collection[SessionKey]) -> None:
         """Let go of these sessions' bodies, and of all that came without a name: whose they are is not known any more."""
+        self._erasures += 1
         for key in [key for key in self._known if key.startswith(UNNAMED)] + [_key_of(session.name) for session in keys]:
             self._let_go(key)
 

@@ -238,3 +238,12 @@ def test_what_a_request_says_is_there_without_its_bytes():
     bare = wire.without_bytes(request)
     assert (bare.model, bare.messages, bare.max_output) == (request.model, request.messages, 7)
     assert (bare.body, bare.values, bare.tools, bare.array) == (b"", {}, None, None)
+
+
+def test_the_log_keeps_what_the_client_said_of_a_message_and_gives_it_back():
+    (message,) = request_of(messages=[{"role": "user", "content": "hi", "x_context": {"pin": True, "expire_after_turns": 2}}]).messages
+    raw = wire.logged(message)
+    assert json.loads(raw) == {"role": "user", "content": "hi", "x_context": {"pin": True, "expire_after_turns": 2}}
+    assert wire.from_log(raw) == message
+    plain = make({"role": "user", "content": "hi"})
+    assert wire.logged(plain) is plain.raw

@@ -211,6 +211,19 @@ async def test_a_failure_changes_no_answer_and_is_counted(proxy: StartProxy, ups
     assert await metric(running, "failed") == 2
 
 
+async def test_what_was_not_read_for_the_store_did_not_answer_is_read_with_the_next_turn(proxy: StartProxy, upstream: ScriptedUpstream) -> None:
+    running = await proxy(upstream)
+    real = running.state.store.facts
+    running.state.store.facts = SlowFacts(StoreUnavailable("gone"))  # type: ignore[misc, assignment]
+    await running.chat("My name is Ann.", session="s", headers=APPEND)
+    await running.settled()
+    running.state.store.facts = real  # type: ignore[misc]
+    await running.chat("My job is pilot.", session="s", headers=APPEND)
+    held = await facts(running)
+    assert {"Ann", "pilot"} <= set(held.values())
+    assert await metric(running, "failed") == 1
+
+
 async def test_messages_are_read_one_after_the_other_so_that_requests_have_the_other_threads(
     proxy: StartProxy, upstream: ScriptedUpstream, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 from typing import Any
@@ -148,3 +149,21 @@ async def test_a_large_body_is_read_in_a_thread_to_the_same_effect(monkeypatch: 
     with pytest.raises(WireError):
         await bodies.read("s", b"{" + b" " * 200, commands=True)
     assert (await bodies.read("u", body(long, {"role": "user", "content": "/context"}), commands=True)).command == ShowContext()
+
+
+async def test_what_is_erased_while_it_is_read_is_not_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "READ_HERE_BYTES", 0)
+    bodies, go, parse, began = Bodies(1_000_000), threading.Event(), wire.parse, threading.Event()
+
+    def slow(text: bytes) -> wire.ChatRequest:
+        began.set()
+        go.wait(60)
+        return parse(text)
+
+    monkeypatch.setattr(wire, "parse", slow)
+    work = asyncio.create_task(bodies.read("s", body(HI), commands=True))
+    await asyncio.to_thread(began.wait, 60)
+    await bodies.erase([KEY])
+    go.set()
+    assert (await work).chat.messages
+    assert not bodies._known
