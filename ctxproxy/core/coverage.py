@@ -34,16 +34,16 @@ def best_first(
     A gain only falls as more is covered, so one that is still the best after recounting is the best of all. `most`, where told, is what
     each is worth at most: those that cannot be among the best two yet are not weighed.
     """
-    total, told = len(bags), most or [inf] * len(bags)
+    total, told = len(bags), [inf] * len(bags) if most is None else most
     waiting, at, recounts = sorted(range(total), key=told.__getitem__, reverse=True), 0, MOST_RECOUNTS * total
-    by_now = _Now(weights)
+    least, by_now = (total, dict(weights)) if most is None else (LEAST_WEIGHED, _Now(weights))
     at_first, now = weights.__getitem__, by_now.__getitem__
     heap = [(inf, -1)] * 3  # behind all others, so that there always are two next ones
     while True:
         left, right = heap[1][0], heap[2][0]
         second = left if left < right else right
         if at < total and -told[waiting[at]] <= second:
-            some = waiting[at : at + max(LEAST_WEIGHED, at // 2)]
+            some = waiting[at : at + max(least, at // 2)]
             heap += [(-sum(map(at_first, bags[i])) / prices[i], i) for i in some]
             heapq.heapify(heap)
             at += len(some)

@@ -24,6 +24,8 @@ CountText = Callable[[str], int]
 ENOUGH = 0.02
 """Of the room: what may be left unused; to count a long text takes as long as to choose it."""
 MIN_UNIT_CHARS = 60
+FEW = 0.1
+"""Tokens for each piece there is: in more room than that so many are chosen that nearly all have to be weighed."""
 ROUNDING = 1 + 1e-9
 """Sums of products come out differently in another order."""
 
@@ -59,9 +61,11 @@ def _unit_chars(max_tokens: int) -> int:
     return min(UNIT_CHARS, max(MIN_UNIT_CHARS, max_tokens))
 
 
-def _ranked(pieces: Pieces) -> Iterator[int]:
+def _ranked(pieces: Pieces, max_tokens: int) -> Iterator[int]:
     """The indexes of pieces in the order in which they are worth their cost."""
     weights = _Weights(pieces.bags)
+    if max_tokens > FEW * len(pieces.texts):
+        return best_first(pieces.bags, weights.told(), pieces.prices)
     rarest = weights.of_rarest * ROUNDING
     return best_first(pieces.bags, weights, pieces.prices, [one * rarest for one in pieces.factors])
 
@@ -74,6 +78,10 @@ class _Weights(dict[str, float]):
         self._rarities = {seen: log((len(bags) + 1) / (seen + 0.5)) for seen in {1, *self._times.values()}}
         self.of_rarest = self._rarities[1]
 
+    def told(self) -> dict[str, float]:
+        """What all of them count."""
+        return {word: self._rarities[seen] * factor_of(word) for word, seen in self._times.items()}
+
     def __missing__(self, word: str) -> float:
         weight = self[word] = self._rarities[self._times[word]] * factor_of(word)
         return weight
@@ -81,7 +89,7 @@ class _Weights(dict[str, float]):
 
 def _fitted(pieces: Pieces, max_tokens: int, count_text: CountText) -> str:
     """The longest beginning of the ranking that fits, or one nearly as long, in the original order; each try tells how long the next is."""
-    ranking = _Ranking(pieces)
+    ranking = _Ranking(pieces, max_tokens)
     aim = max_tokens * (1 - ENOUGH / 2)
     least, over, best, room = 0, len(pieces.texts) + 1, "", aim
     while over - least > 1:
@@ -102,9 +110,9 @@ def _fitted(pieces: Pieces, max_tokens: int, count_text: CountText) -> str:
 class _Ranking:
     """The ranking as far as it was asked for; `sums[n]` is what the first n pieces take, estimated."""
 
-    def __init__(self, pieces: Pieces) -> None:
+    def __init__(self, pieces: Pieces, max_tokens: int) -> None:
         self._texts = pieces.texts
-        self._more = _ranked(pieces)
+        self._more = _ranked(pieces, max_tokens)
         self._order: list[int] = []
         self.sums = [0.0]
 
