@@ -294,8 +294,6 @@ def _with_waiting(stored: Postings, summaries: Iterable[Summary], cut: Iterable[
     there = {posting.place for held in stored.by_term.values() for posting in held}
     pieces = [_CutPiece(piece.chunk, piece.terms, sum(piece.terms.values())) for one in summaries for piece in _pieces_of_summary(one)]
     pieces += [piece for one in cut for piece in one if (piece.chunk.tip, piece.chunk.part) not in there]
-    by_term = {
-        term: [Posting((chunk.tip, chunk.part), length, times) for chunk, held, length in pieces if (times := held.get(term))] for term in terms
-    }
+    by_term = {term: [Posting((chunk.tip, chunk.part), size, n) for chunk, held, size in pieces if (n := held.get(term))] for term in terms}
     length = sum(piece.length for piece in pieces)
     return merged(stored, Postings({term: held for term, held in by_term.items() if held}, len(pieces), length / max(len(pieces), 1)))
