@@ -13,17 +13,34 @@ LOOKED_BACK = 8
 
 
 @dataclass(slots=True)
+class _Figures:
+    """What the last message of a history keeps of it: not that message itself, or the two would hold each other."""
+
+    front: tuple[Message, ...] = ()
+    """The messages before the last."""
+    tips: tuple[Tip, ...] = ()
+    users: int = 0
+    way: str = ""
+    plain: tuple[int, ...] = ()
+    factor: float = 1.0
+    scaled: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Past:
     """A history with what is known of it; its tokens are filled in when somebody asks."""
 
     messages: tuple[Message, ...] = ()
-    tips: tuple[Tip, ...] = ()
-    users: int = 0
-    """Messages of users."""
-    _way: str = field(default="", repr=False)
-    _plain: tuple[int, ...] = field(default=(), repr=False)
-    _factor: float = field(default=1.0, repr=False)
-    _scaled: tuple[int, ...] = field(default=(), repr=False)
+    _known: _Figures = field(default_factory=_Figures, repr=False)
+
+    @property
+    def tips(self) -> tuple[Tip, ...]:
+        return self._known.tips
+
+    @property
+    def users(self) -> int:
+        """Messages of users."""
+        return self._known.users
 
     @property
     def tip(self) -> Tip:
@@ -31,46 +48,48 @@ class Past:
 
     def uncounted(self, way: str) -> tuple[Message, ...]:
         """The messages whose tokens were not asked for in this way of counting."""
-        return self.messages[len(self._plain) :] if self._way == way else self.messages
+        return self.messages[len(self._known.plain) :] if self._known.way == way else self.messages
 
     def counts(self, way: str, count: Callable[[Message], int], factor: float = 1.0) -> tuple[int, ...]:
         """The tokens of each message in a way of counting, times a factor, rounded up."""
-        if self._way != way:
-            self._way, self._plain, self._scaled = way, (), ()
-        if len(self._plain) < len(self.messages):
-            self._plain += tuple(map(count, self.messages[len(self._plain) :]))
+        known = self._known
+        if known.way != way:
+            known.way, known.plain, known.scaled = way, (), ()
+        if len(known.plain) < len(self.messages):
+            known.plain += tuple(map(count, self.messages[len(known.plain) :]))
         if factor == 1:
-            return self._plain
-        if self._factor != factor:
-            self._factor, self._scaled = factor, ()
-        if len(self._scaled) < len(self._plain):
-            self._scaled += tuple(math.ceil(one * factor) for one in self._plain[len(self._scaled) :])
-        return self._scaled
+            return known.plain
+        if known.factor != factor:
+            known.factor, known.scaled = factor, ()
+        if len(known.scaled) < len(known.plain):
+            known.scaled += tuple(math.ceil(one * factor) for one in known.plain[len(known.scaled) :])
+        return known.scaled
 
     def with_more(self, messages: tuple[Message, ...], identify: Callable[[Message], bytes]) -> Past:
-        """The longer history that begins with this one."""
-        new = messages[len(self.messages) :]
-        users = self.users + sum(message.role == "user" for message in new)
-        return Past(messages, (*self.tips, *tips_of(self.tip, new, identify)), users, self._way, self._plain, self._factor, self._scaled)
+        """The longer history that begins with this one, of which its last message keeps what is known."""
+        new, known = messages[len(self.messages) :], self._known
+        users = known.users + sum(message.role == "user" for message in new)
+        tips = (*known.tips, *tips_of(self.tip, new, identify))
+        figures = _Figures(messages[:-1], tips, users, known.way, known.plain, known.factor, known.scaled)
+        messages[-1].keep_past(figures)
+        return Past(messages, figures)
 
 
 def past_of(history: Sequence[Message], identify: Callable[[Message], bytes] = identity) -> Past:
     """What is known of a history, which is remembered with its last message in place of what was known of a shorter one."""
     messages = history if isinstance(history, tuple) else tuple(history)
-    if messages and isinstance(known := messages[-1].past, Past) and known.messages is messages:
-        return known
-    before = next((past for at in range(len(messages), max(len(messages) - LOOKED_BACK, 0), -1) if (past := _past_up_to(messages, at))), None)
-    if before is not None and len(before.messages) == len(messages):
+    ends = range(len(messages), max(len(messages) - LOOKED_BACK, 0), -1)
+    before = next((past for end in ends if (past := _past_up_to(messages, end))), Past())
+    if len(before.messages) == len(messages):
         return before
-    past = (before or Past()).with_more(messages, identify)
-    if before is not None:
+    if before.messages:
         before.messages[-1].keep_past(None)
-    if messages:
-        messages[-1].keep_past(past)
-    return past
+    return before.with_more(messages, identify)
 
 
 def _past_up_to(messages: tuple[Message, ...], end: int) -> Past | None:
     """What is kept with the last of the first `end` messages, if it is of these very messages."""
-    past = messages[end - 1].past
-    return past if isinstance(past, Past) and past.messages == messages[:end] else None
+    known = messages[end - 1].past
+    if isinstance(known, _Figures) and len(known.front) == end - 1 and known.front == messages[: end - 1]:
+        return Past(messages[:end], known)
+    return None

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import math
+import weakref
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -46,9 +49,10 @@ def test_of_a_history_that_goes_on_only_what_is_new_is_looked_at() -> None:
     assert told(past) == expected(longer)
     assert past.counts("chars", counting(counted)) == (3, 3, 5)
     assert (identified, counted) == (list(longer), ["one", "two", "three"])
-    assert past_of(longer) is past
-    assert past_of(list(longer)) is past
-    assert (front[-1].past, longer[-1].past) == (None, past), "what is known of the shorter one is kept no more"
+    for again in (longer, list(longer)):
+        assert told(past_of(again, noted)) == expected(longer)
+    assert identified == list(longer)
+    assert front[-1].past is None, "what is known of the shorter one is kept no more"
 
 
 def test_an_empty_history_has_nothing_and_keeps_nothing() -> None:
@@ -103,3 +107,20 @@ def test_any_histories_of_the_same_messages_in_any_order_are_told_right(steps: l
         assert past.counts(way, lambda one, size=size: size * len(one.content), factor) == tuple(  # type: ignore[misc]
             math.ceil(size * len(one.content) * factor) for one in history
         )
+
+
+def test_what_is_known_of_a_history_goes_with_it_and_needs_no_garbage_collector() -> None:
+    class Held(dict[str, Any]):
+        """What a message says, to be watched."""
+
+    fields = Held(user("two").fields)
+    watched = weakref.ref(fields)
+    history = (assistant("one"), Message(user("two").raw, fields))
+    past = past_of(history)
+    past.counts("chars", lambda _: 1)
+    gc.disable()
+    try:
+        del past, history, fields
+        assert watched() is None
+    finally:
+        gc.enable()
