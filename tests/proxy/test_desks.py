@@ -13,7 +13,7 @@ import pytest
 from ctxproxy.core.chunks import Chunk, Indexed
 from ctxproxy.core.effects import AppendMessages, Forget, OpenSession, PutSummary
 from ctxproxy.core.messages import ROOT
-from ctxproxy.core.records import SessionKey, Span
+from ctxproxy.core.records import SessionKey, Span, StoredMessage
 from ctxproxy.core.search_terms import terms_of
 from ctxproxy.core.sessions import Joined, Reconciled
 from ctxproxy.core.text_index import Place, Postings
@@ -125,6 +125,11 @@ async def test_a_table_that_a_thread_is_at_is_nobody_elses_though_the_request_ha
     await tasks.close(10.0)
 
 
+def asking(rows: Sequence[StoredMessage], fresh_from: int) -> Reconciled:
+    """A request with these messages, the first of which are stored."""
+    return Reconciled(Joined.EXTENDS, tuple(row.message for row in rows), tuple(row.tip for row in rows), fresh_from)
+
+
 def index_desk(store: MemoryStore, tasks: Tasks, lull: Lull) -> IndexDesk:
     return IndexDesk(store, Metrics(), tasks, lull, lambda: True, lambda _: None)
 
@@ -133,7 +138,7 @@ async def test_messages_wait_by_name_only_and_are_found_in_the_request_that_asks
     tasks, lull, rows = Tasks(), Lull(), chain("hello", "a zebra", "which zebra")
     await store.apply([AppendMessages(KEY, tuple(rows[:2]))])
     desk = index_desk(store, tasks, lull)
-    asked = Reconciled(Joined.EXTENDS, tuple(row.message for row in rows), tuple(row.tip for row in rows), 2)
+    asked = asking(rows, 2)
     with lull.request():
         desk.note(KEY, Span(ROOT, rows[0].tip), 0)
         desk.note(KEY, Span(rows[0].tip, rows[1].tip), 1)
@@ -153,7 +158,7 @@ async def test_what_the_index_lacks_of_a_history_is_noted_when_it_is_searched(st
     await store.apply([AppendMessages(KEY, tuple(rows[:3]))])
     await store.chunks.add(KEY, [Indexed(Chunk(rows[1].tip, 0, "hello", "user"), terms_of("hello"), 2, 1.0)])
     desk = index_desk(store, tasks, Lull())
-    asked = Reconciled(Joined.EXTENDS, tuple(row.message for row in rows), tuple(row.tip for row in rows), 3)
+    asked = asking(rows, 3)
     found = await desk.postings(KEY, ["zebra", "zebu"], asked)
     assert {term: postings[0].place[0] for term, postings in found.by_term.items()} == {"zebra": rows[0].tip, "zebu": rows[2].tip}
     await tasks.close(10.0)
@@ -199,7 +204,7 @@ async def test_what_waits_is_cut_once_however_often_it_is_searched(store: Memory
         return terms(text)
 
     monkeypatch.setattr(index_desk_module, "terms_of", counted)
-    asked = Reconciled(Joined.EXTENDS, tuple(row.message for row in rows), tuple(row.tip for row in rows), 2)
+    asked = asking(rows, 2)
     with lull.request():
         for _ in range(2):
             assert (await desk.postings(KEY, ["zebra"], asked)).by_term["zebra"][0].place == (rows[0].tip, 0)
@@ -213,7 +218,7 @@ async def test_what_two_requests_cut_at_the_same_time_is_held_once(store: Memory
     tasks, lull, rows = Tasks(), Lull(), chain("a zebra", "hello", "and?")
     await store.apply([AppendMessages(KEY, tuple(rows[:2]))])
     desk = index_desk(store, tasks, lull)
-    asked = Reconciled(Joined.EXTENDS, tuple(row.message for row in rows), tuple(row.tip for row in rows), 2)
+    asked = asking(rows, 2)
     with lull.request():
         both = await asyncio.gather(*(desk.postings(KEY, ["zebra"], asked) for _ in range(2)))
         assert [found.by_term["zebra"][0].place for found in both] == [(rows[0].tip, 0)] * 2
@@ -233,7 +238,7 @@ async def test_what_is_written_while_it_is_searched_is_found_once(store: MemoryS
         return await postings(key, terms)
 
     monkeypatch.setattr(store.chunks, "postings", written_first)
-    asked = Reconciled(Joined.EXTENDS, tuple(row.message for row in rows), tuple(row.tip for row in rows), 2)
+    asked = asking(rows, 2)
     assert [one.place for one in (await desk.postings(KEY, ["zebra"], asked)).by_term["zebra"]] == [(rows[0].tip, 0)]
     assert desk._waiting == {}
 
@@ -242,7 +247,7 @@ async def test_what_was_cut_takes_only_so_much_and_goes_with_its_session(store: 
     tasks, lull, rows = Tasks(), Lull(), chain("a zebra", "hello", "and?")
     await store.apply([AppendMessages(KEY, tuple(rows[:2]))])
     desk = index_desk(store, tasks, lull)
-    asked = Reconciled(Joined.EXTENDS, tuple(row.message for row in rows), tuple(row.tip for row in rows), 2)
+    asked = asking(rows, 2)
     monkeypatch.setattr(index_desk_module, "CUT_BYTES", len(rows[0].raw))
     with lull.request():
         assert (await desk.postings(KEY, ["hello", "zebra"], asked)).by_term.keys() == {"hello", "zebra"}

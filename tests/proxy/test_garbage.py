@@ -10,6 +10,7 @@ import pytest
 
 from ctxproxy.proxy.garbage import LATEST_S, NEVER, SOONEST_S, FullRounds
 from ctxproxy.proxy.lull import QUIET_S, Lull
+from tests.proxy.test_lull import Clock
 
 
 class Ring:
@@ -17,16 +18,6 @@ class Ring:
 
     def __init__(self) -> None:
         self.me = self
-
-
-class Clock:
-    """A clock that a test moves."""
-
-    def __init__(self) -> None:
-        self.now_s = 100.0
-
-    def __call__(self) -> float:
-        return self.now_s
 
 
 @pytest.fixture
