@@ -71,6 +71,13 @@ def test_what_is_seen_the_third_time_is_not_counted_any_more() -> None:
     assert counter.asked == []
 
 
+@pytest.mark.parametrize(("first", "then"), [("if", "\u6669"), ("\u6669", "if"), ("else", "\u6c65\u6573")])
+def test_texts_of_which_python_makes_the_same_hash_are_counted_each(first: str, then: str) -> None:
+    assert hash(first) == hash(then)
+    known = KnownLines(Counter())
+    assert [known.count(text) for text in (first, then, first)] == [len(first), len(then), len(first)]
+
+
 def test_a_short_text_is_counted_once() -> None:
     counter = Counter()
     known = KnownLines(counter)

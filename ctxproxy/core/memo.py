@@ -26,3 +26,11 @@ class Memo(Protocol):
 def no_memo(reading: Reading, messages: Sequence[Message], make: Callable[[Message], T]) -> Sequence[T]:
     """Remembers nothing."""
     return [make(message) for message in messages]
+
+
+def text_key(text: str) -> int:
+    """A number for a text by which it is known again: its hash and length in one, 64 bits, another one in another process.
+
+    The hash alone does not do: CPython makes it of the bytes in memory, so `"if"` and `"晩"` have the same; the length tells them apart.
+    """
+    return hash(text) ^ len(text)

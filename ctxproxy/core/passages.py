@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeAlias
 
 from ctxproxy.core.flatten import flattened
 from ctxproxy.core.language import Language
-from ctxproxy.core.memo import Memo, Reading, no_memo
+from ctxproxy.core.memo import Memo, Reading, no_memo, text_key
 from ctxproxy.core.messages import Message, text_of, tool_calls
 from ctxproxy.core.sentences import units
 
@@ -188,7 +188,7 @@ def _said(message: Message, labels: dict[str, str], unit_chars: int, weight: flo
     texts, factor = tuple(found.values()), ROLE_FACTORS.get(message.role, 1.0) * weight
     prices = tuple([_cost(text) / (factor * (ASKING_FACTOR if low.endswith(ASKING) else 1.0)) for low, text in found.items()])
     bags = tuple(map(_words, texts))
-    return Said(texts, tuple(map(hash, found)), bags, prices, tuple(map(_factor, bags, prices)))
+    return Said(texts, tuple(map(text_key, found)), bags, prices, tuple(map(_factor, bags, prices)))
 
 
 def _calls(message: Message, labels: dict[str, str], unit_chars: int) -> Iterator[str]:

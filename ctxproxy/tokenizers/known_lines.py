@@ -1,12 +1,14 @@
 """Counting again what was counted before: a value, a long text that has changed in some lines only.
 
-A frame is tried in several lengths, and the next one is nearly the last. Counts are remembered under hashes; a line's when it is seen
+A frame is tried in several lengths, and the next one is nearly the last. Counts are remembered under keys of the texts; a line's when it is seen
 the second time: to count it by itself takes longer than as part of a text.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+
+from ctxproxy.core.memo import text_key
 
 LEAST_CHARS = 2000
 """Shorter texts are looked up whole."""
@@ -33,12 +35,12 @@ class KnownLines:
         """What `count` gives for the text."""
         young, old = self._young, self._old
         if len(text) < LEAST_CHARS:
-            known = young.get(key := hash(text), old.get(key, SEEN))
+            known = young.get(key := text_key(text), old.get(key, SEEN))
             return self._remembered(key, self._count(text)) if known == SEEN else known
         if not LEAST_BREAKS <= text.count("\n") <= MOST_BREAKS:
             return self._count(text)
         lines = list(lines_of(text))
-        keys = list(map(hash, lines))
+        keys = list(map(text_key, lines))
         found = [young.get(key, old.get(key)) for key in keys]
         unseen = sum([len(line) for line, tokens in zip(lines, found, strict=True) if tokens is None])
         if unseen > len(text) // 2:
