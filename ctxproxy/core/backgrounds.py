@@ -79,8 +79,9 @@ def background_of(
 ) -> Background:
     """The background: a ready summary, passages and values of the newer messages, words of all; `rules` have room of their own."""
     messages, newer, ready = source
-    earlier = [found for text in map(text_of, messages) if text.startswith(TITLES) and (found := parse(text))]
-    spoken = [text_of(message) for message in messages if message.role == "user" and is_spoken(message)]
+    texts = list(map(text_of, messages))
+    earlier = [found for text in texts if text.startswith(TITLES) and (found := parse(text))]
+    spoken = [text for message, text in zip(messages, texts, strict=True) if message.role == "user" and _is_theirs(text)]
     left = max(0, room.total - count(frame_text(Background("", pins=tuple(pins)), language)))
     words = _words([*(word for one in earlier for word in one.words), *spoken], min(room.words, int(left * WORDS_SHARE)), count, language)
     left -= _tokens(words, count)
@@ -93,8 +94,8 @@ def background_of(
     return Background(summary, tuple(words), tuple(kept), tuple(pins), passages, values)
 
 
-def _is_ours(text: str) -> bool:
-    return text.startswith(TITLES) or text in FILLERS
+def _is_theirs(text: str) -> bool:
+    return not (text.startswith(TITLES) or text in FILLERS or is_marker(text))
 
 
 def _tokens(items: Sequence[str], count: CountText) -> int:
@@ -104,7 +105,7 @@ def _tokens(items: Sequence[str], count: CountText) -> int:
 
 def is_spoken(message: Message) -> bool:
     """Whether a message is the user's own: no frame or filler of ours, no marker in place of one."""
-    return message.role == "user" and not _is_ours(text := text_of(message)) and not is_marker(text)
+    return message.role == "user" and _is_theirs(text_of(message))
 
 
 def _words(texts: Sequence[str], most_tokens: int, count: CountText, language: Language) -> list[str]:

@@ -23,6 +23,10 @@ CountText = Callable[[str], int]
 
 ENOUGH = 0.02
 """Of the room: what may be left unused; to count a long text takes as long as to choose it."""
+COUNTED_TOKENS = 4000
+"""In a larger room each piece is counted: estimates are up to half off for code, and to rank and render so many in vain takes longer."""
+JOIN_TOKENS = 1
+"""A piece takes with what stands between it and the one before, about."""
 MIN_UNIT_CHARS = 60
 FEW = 0.1
 """Tokens for each piece there is: in more room than that so many are chosen that nearly all have to be weighed."""
@@ -89,8 +93,9 @@ class _Weights(dict[str, float]):
 
 def _fitted(pieces: Pieces, max_tokens: int, count_text: CountText) -> str:
     """The longest beginning of the ranking that fits, or one nearly as long, in the original order; each try tells how long the next is."""
-    ranking = _Ranking(pieces, max_tokens)
-    aim = max_tokens * (1 - ENOUGH / 2)
+    counted = max_tokens > COUNTED_TOKENS
+    ranking = _Ranking(pieces, max_tokens, (lambda text: count_text(text) + JOIN_TOKENS) if counted else estimate)
+    aim = max_tokens * (1 - ENOUGH / (4 if counted else 2))
     least, over, best, room = 0, len(pieces.texts) + 1, "", aim
     while over - least > 1:
         order = ranking.first(room, least + 1, over - 1)
@@ -108,9 +113,10 @@ def _fitted(pieces: Pieces, max_tokens: int, count_text: CountText) -> str:
 
 
 class _Ranking:
-    """The ranking as far as it was asked for; `sums[n]` is what the first n pieces take, estimated."""
+    """The ranking as far as it was asked for; `sums[n]` is what the first n pieces take, by `cost`."""
 
-    def __init__(self, pieces: Pieces, max_tokens: int) -> None:
+    def __init__(self, pieces: Pieces, max_tokens: int, cost: Callable[[str], float]) -> None:
+        self._cost = cost
         self._texts = pieces.texts
         self._more = _ranked(pieces, max_tokens)
         self._order: list[int] = []
@@ -123,7 +129,7 @@ class _Ranking:
             if best is None:
                 break
             self._order.append(best)
-            self.sums.append(self.sums[-1] + estimate(self._texts[best]))
+            self.sums.append(self.sums[-1] + self._cost(self._texts[best]))
         return self._order[: min(max(bisect_right(self.sums, room) - 1, least), most)]
 
 

@@ -178,8 +178,11 @@ def _to_go_first(message: Message) -> Message:
 def with_rules(transcript: Transcript, rules: Sequence[Stated], count: CountMessage, language: Language) -> Transcript:
     """The transcript with the rules that no user message in it holds, and no rule in a frame that is not among these."""
     speaking = [entry for entry in transcript.entries if entry.message.role == "user" or entry.origin == "inserted"] if rules else []
-    said_texts = _level("\n".join([edges(_spoken(entry)) for entry in speaking]))
-    missing = [one for one in rules if _level(one.rule.text) not in said_texts]
+    said_texts = "\n".join([edges(_spoken(entry)) for entry in speaking])
+    missing = [one for one in rules if one.rule.text not in said_texts]  # nearly all stand there as they were said
+    if missing:
+        said_texts = _level(said_texts)
+        missing = [one for one in missing if _level(one.rule.text) not in said_texts]
     entries = list(transcript.entries)
     framed = _frames_rules(entries)
     for at, entry in enumerate(entries):

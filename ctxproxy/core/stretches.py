@@ -139,7 +139,7 @@ def bridged(transcript: Transcript, span: Span, language: Language, count: Count
 
 def _neighbours(transcript: Transcript, span: Span) -> tuple[str, str]:
     """The roles before and behind a span, system messages not counted; "" where there is none."""
-    roles = [entry.message.role for entry in transcript.entries]
+    roles = transcript.roles
     before = next((role for role in reversed(roles[: span.start]) if role not in SYSTEM_ROLES), "")
     return before, next((role for role in roles[span.end :] if role not in SYSTEM_ROLES), "")
 
@@ -163,8 +163,10 @@ def up_to(spans: Sequence[Span], end: int) -> tuple[Span, ...]:
 
 def ready_within(transcript: Transcript, stretch: Stretch, summaries: Iterable[Summary]) -> tuple[Summary | None, int]:
     """The summary that reaches furthest within the stretch, a model's before another, and the index of what it does not tell."""
+    if not (known := [summary for summary in summaries if summary.tip]):
+        return None, 0
     inside = {i for span in stretch.spans for i in range(*span)}
     places = {last_tip(transcript.entries[g.end - 1]): g.end for g in transcript.groups if g.end - 1 in inside}
-    found = [(places[s.tip], s.kind == "llm", s) for s in summaries if s.tip and s.tip in places]
+    found = [(places[s.tip], s.kind == "llm", s) for s in known if s.tip in places]
     at, _, summary = max(found, key=lambda one: one[:2], default=(0, False, None))
     return summary, at

@@ -252,10 +252,18 @@ def complete(text: str, need: Need, count_text: CountText) -> str:
 
 def not_in(values: Iterable[str], text: str) -> Iterator[str]:
     """The values that do not stand in a text as a whole: A-10 is not in "A-101"."""
-    words = text.lower().split()
-    low, each = " ".join(words), " ".join(set(words))
+    low = text.lower()
+    each = " ".join(set(low.split()))
     held = {word.strip(EDGES) for word in CHUNK.findall(each)}
-    return (value for value in values if (own := value.lower()) not in held and not (PARTED.search(own) and own in (low if " " in own else each)))
+    for value in values:
+        own = value.lower()
+        if own not in held and not (PARTED.search(own) and (_is_phrase_in(low, own) if " " in own else own in each)):
+            yield value
+
+
+def _is_phrase_in(text: str, phrase: str) -> bool:
+    """Whether words stand in a text one after the other, whatever blanks are between them."""
+    return phrase in text or re.search(r"\s+".join(map(re.escape, phrase.split())), text) is not None
 
 
 def fitting(texts: Iterable[str], most_tokens: int, count_text: CountText) -> list[str]:

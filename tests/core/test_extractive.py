@@ -100,6 +100,20 @@ def test_the_best_lines_of_a_log_stay_each_once_and_in_order() -> None:
     assert best_of("", 30, count_text) == best_of("\n".join(lines), 0, count_text) == ""
 
 
+def test_a_large_room_is_filled_at_the_first_try_whatever_a_word_takes() -> None:
+    """Each piece is counted: by estimate, which is far off here, several lengths would have to be tried."""
+    lines = [" ".join(f"w{(n * 7919 + at * 31) % 977}" for at in range(40)) for n in range(300)]
+    tried: list[str] = []
+
+    def count(text: str) -> int:
+        tried.extend([text] if "\n" in text else [])
+        return 3 * len(text.split())
+
+    text = best_of("\n".join(lines), 10_000, count)
+    assert tried == [text]
+    assert 0.98 * 10_000 <= count(text) <= 10_000
+
+
 def test_no_room_gives_nothing() -> None:
     assert extract([user("Order W-4711.")], 0, count_text, "en") == ""
 

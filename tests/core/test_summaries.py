@@ -8,7 +8,20 @@ from ctxproxy.core import frames
 from ctxproxy.core.messages import Directives, Message
 from ctxproxy.core.prompts import WORDINGS
 from ctxproxy.core.records import Summary
-from ctxproxy.core.summaries import MAX_CALLS, Draft, Need, complete, fitting, is_worth_a_call, joined, merging, reads_again, requests, verify
+from ctxproxy.core.summaries import (
+    MAX_CALLS,
+    Draft,
+    Need,
+    complete,
+    fitting,
+    is_worth_a_call,
+    joined,
+    merging,
+    not_in,
+    reads_again,
+    requests,
+    verify,
+)
 from tests.core.histories import FILLER, assistant, call, count_text, long_turn, result, talk, user
 
 GOOD = "The user asked several small questions about orders; each was answered, nothing is open."
@@ -166,6 +179,22 @@ def test_rules_and_values_that_are_missing_are_appended_and_what_is_there_is_not
 def test_a_longer_value_does_not_stand_for_a_shorter_one() -> None:
     text = complete("It is about A-101.", need(user("Compare A-10 and A-101."), max_tokens=400), count_text)
     assert text.endswith("A-10")
+
+
+@pytest.mark.parametrize(
+    ("value", "text", "missing"),
+    [
+        ("Ada Lovelace", "asked ada\n  lovelace, twice", False),
+        ("Ada Lovelace", "asked Ada Lovelace", False),
+        ("Ada Lovelace", "Ada and Lovelace", True),
+        ("f(x)", "calls f(x)", False),
+        ("f(x)", "calls f (x)", True),
+        ("A-10", "A-101", True),
+        ("A-10", "see a-10.", False),
+    ],
+)
+def test_a_value_stands_in_a_text_as_a_whole_whatever_case_and_blanks(value: str, text: str, missing: bool) -> None:
+    assert list(not_in([value], text)) == ([value] if missing else [])
 
 
 def test_nothing_is_appended_to_a_summary_that_has_it_all() -> None:
