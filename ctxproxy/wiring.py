@@ -30,6 +30,7 @@ from ctxproxy.proxy.distilling import Distiller
 from ctxproxy.proxy.erasing import Eraser
 from ctxproxy.proxy.fact_backfill import read_earlier
 from ctxproxy.proxy.fact_desk import FactDesk
+from ctxproxy.proxy.gauges import Gauges
 from ctxproxy.proxy.health import Health
 from ctxproxy.proxy.index_desk import IndexDesk
 from ctxproxy.proxy.lull import Lull
@@ -161,16 +162,15 @@ async def running_state(settings: Callable[[], Settings], seat: Seat | None = No
     index = IndexDesk(store, metrics, tasks, lull, lambda: settings().retrieval.kind != "off", vectors.begin)
     bodies = Bodies(int(first.sessions.cache_mb * MEGABYTE))
     desk = SummaryDesk(store, upstreams, metrics, tasks, facts, index, claims)
-    files, note_search = MemoryFiles(Path(first.data_dir)), NoteSearch(Path(first.data_dir))
+    files, note_search, book = MemoryFiles(Path(first.data_dir)), NoteSearch(Path(first.data_dir)), WindowBook(store)
     state = State(
         settings=settings,
         secret=secret,
         store=store,
         upstream=upstreams,
         tokenizer=known.get,
-        loaded=known.loaded,
-        exact=lambda model: tokenizers.encoding_for(model) is not None,
-        windows=WindowBook(store),
+        windows=book,
+        gauges=Gauges(known.get, known.loaded, lambda model: tokenizers.encoding_for(model) is not None, book),
         summaries=desk,
         bodies=bodies,
         counts=Counts(COUNTS_BYTES),

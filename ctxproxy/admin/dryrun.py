@@ -12,7 +12,7 @@ from ctxproxy.core.plan import plan
 from ctxproxy.core.sessions import join_full
 from ctxproxy.errors import BadRequest, WireError
 from ctxproxy.proxy.identify import target_for
-from ctxproxy.proxy.prepare import Ask, Decisions, gauge_for, situation_for
+from ctxproxy.proxy.prepare import Ask, Decisions, situation_for
 from ctxproxy.proxy.state import State
 
 
@@ -33,7 +33,7 @@ async def dry_run(state: State, body: dict[str, object]) -> dict[str, object]:
         if not isinstance(most, int) or isinstance(most, bool) or most < 1:
             raise BadRequest("max_tokens must be a whole number from 1 on: the prompt budget in tokens", param="max_tokens")
         policy = msgspec.structs.replace(policy, max_tokens=most)
-    gauge = await gauge_for(state, settings, policy, target_for(settings, chat.model).origin, chat.model)
+    gauge = await state.gauges.of(settings, policy, target_for(settings, chat.model).origin, chat.model)
     at = leading_system(chat.messages)
     rest = chat.messages[at:]
     fixed = await state.counts.fixed(chat.tools, chat.functions, chat.response_format, gauge.tokenizer)

@@ -9,6 +9,7 @@ from 0.98 to 1.41, SmolLM2 in Chinese 2.13.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 MIN_COUNTED_TOKENS = 200
 """Below, a chat template's own words weigh more than the tokenizer."""
@@ -39,13 +40,13 @@ class Report:
         return self.reported / self.counted
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Calibration:
     """What the last believable reports of one (upstream, model) say; oldest first."""
 
     reports: tuple[Report, ...] = ()
 
-    @property
+    @cached_property
     def factor(self) -> float:
         """Multiply our counts by this: 1.0 until reports agree on something else; two decimals, so that plans do not flutter."""
         ratios = sorted((*(1.0,) * PRIOR_REPORTS, *(report.ratio for report in self.reports)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from ctxproxy.core import jsontext
 from ctxproxy.core.messages import Tip, read
@@ -23,7 +24,18 @@ LEFT_TIPS = 5000
 
 def variant_of(model: str, policy: Policy) -> str:
     """Names the decisions that belong together: those for one model under one preset or pipeline."""
-    stages = jsontext.canonical([policy.preset, list(policy.pipeline) if policy.pipeline is not None else None])
+    if policy.pipeline is None:
+        return _variant_of_preset(model, policy.preset)
+    return _variant(model, [policy.preset, list(policy.pipeline)])
+
+
+@lru_cache(maxsize=256)
+def _variant_of_preset(model: str, preset: str) -> str:
+    return _variant(model, [preset, None])
+
+
+def _variant(model: str, decided_by: list[object]) -> str:
+    stages = jsontext.canonical(decided_by)
     return hashlib.blake2b(model.encode("utf-8", "surrogatepass") + b"\n" + stages, digest_size=12).hexdigest()
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Sequence
+from functools import lru_cache
 from typing import Literal, TypeAlias, cast
 
 from ctxproxy.errors import BadRequest
@@ -36,14 +37,13 @@ _MODES: tuple[Mode, ...] = ("auto", "full", "append")
 
 def request_headers(headers: Iterable[tuple[str, str]], own: Collection[str] = ()) -> list[tuple[str, str]]:
     """The headers to send to the upstream: without hop-by-hop ones, Host, Content-Length, Expect, and those named in `own`."""
-    return _without(headers, _OF_THIS_REQUEST.union(_lowered(own)))
+    return _without(headers, _not_sent(tuple(own)))
 
 
 def response_headers(headers: Iterable[tuple[str, str]], own: Collection[str] = (), *, drop_length: bool) -> list[tuple[str, str]]:
     """The headers to answer the client with: without hop-by-hop ones, those named in `own` (which we set ourselves), and,
     with `drop_length`, Content-Length."""
-    gone = frozenset({"content-length"}) if drop_length else frozenset()
-    return _without(headers, gone.union(_lowered(own)))
+    return _without(headers, _not_answered(tuple(own), drop_length=drop_length))
 
 
 def session_name(values: Sequence[str], header: str = "X-Session-Id") -> str | None:
@@ -65,9 +65,25 @@ def flag(values: Sequence[str], header: str = "X-Context-Bypass") -> bool:
 
 
 def _without(headers: Iterable[tuple[str, str]], gone: frozenset[str]) -> list[tuple[str, str]]:
-    kept = [(low, name, value) for name, value in headers if (low := name.lower()) not in gone]
-    options = [option.strip().lower() for low, _, value in kept if low == "connection" for option in value.split(",")]
-    return [(name, value if value.isascii() else _as_utf8(value)) for low, name, value in kept if low not in HOP_BY_HOP and low not in options]
+    kept: list[tuple[str, str]] = []
+    options: set[str] = set()
+    for name, value in headers:
+        low = name.lower()
+        if low == "connection":
+            options.update(option.strip().lower() for option in value.split(","))
+        if low not in gone:
+            kept.append((name, value if value.isascii() else _as_utf8(value)))
+    return [header for header in kept if header[0].lower() not in options] if options - HOP_BY_HOP else kept
+
+
+@lru_cache(maxsize=64)
+def _not_sent(own: tuple[str, ...]) -> frozenset[str]:
+    return HOP_BY_HOP | _OF_THIS_REQUEST | _lowered(own)
+
+
+@lru_cache(maxsize=64)
+def _not_answered(own: tuple[str, ...], *, drop_length: bool) -> frozenset[str]:
+    return HOP_BY_HOP | _lowered(own) | (frozenset({"content-length"}) if drop_length else frozenset())
 
 
 def _as_utf8(value: str) -> str:

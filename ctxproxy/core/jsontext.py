@@ -15,6 +15,7 @@ import msgspec
 _MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _ITEMS = msgspec.json.Decoder(list[msgspec.Raw])
 _VALUE = json.JSONDecoder()
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 _BLANKS = re.compile(r"[ \t\n\r]*")  # RFC 8259 §2
 _REFUSED = (msgspec.DecodeError, RecursionError, UnicodeDecodeError)
 
@@ -40,7 +41,7 @@ def encode(value: Any) -> bytes:
 
 def canonical(value: Any) -> bytes:
     """A JSON text that is equal for equal values: keys sorted, no blanks, ASCII only."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":")).encode("ascii")
+    return _CANONICAL.encode(value).encode("ascii")
 
 
 def object_of(texts: Mapping[str, bytes]) -> bytes:

@@ -78,10 +78,12 @@ class Past:
 def past_of(history: Sequence[Message], identify: Callable[[Message], bytes] = identity) -> Past:
     """What is known of a history, which is remembered with its last message in place of what was known of a shorter one."""
     messages = history if isinstance(history, tuple) else tuple(history)
-    ends = range(len(messages), max(len(messages) - LOOKED_BACK, 0), -1)
+    if not messages:
+        return Past()
+    if past := _past_up_to(messages, len(messages)):
+        return past
+    ends = range(len(messages) - 1, max(len(messages) - LOOKED_BACK, 0), -1)
     before = next((past for end in ends if (past := _past_up_to(messages, end))), Past())
-    if len(before.messages) == len(messages):
-        return before
     if before.messages:
         before.messages[-1].keep_past(None)
     return before.with_more(messages, identify)

@@ -11,6 +11,7 @@ import hmac
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 from itertools import takewhile
 from typing import Literal, TypeAlias
 
@@ -47,6 +48,7 @@ class Reconciled:
         return self.tips[-1] if self.tips else ROOT
 
 
+@lru_cache(maxsize=256)
 def tenant_of(secret: bytes, credential: str, origin: str, *, shared: bool = False) -> str:
     """32 hex digits for a credential at an upstream's origin; with `shared`, for the origin alone. Not reversible without `secret`."""
     subject = SHARED_TENANT if shared else f"credential {credential}"

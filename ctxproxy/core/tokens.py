@@ -28,6 +28,8 @@ TOOLS_TOKENS = 12
 """The frame around all tools (the cookbook's `func_end`)."""
 REASONING_KEYS = ("reasoning_content", "reasoning", "reasoning_details", "thinking_blocks")
 """Several names for one text, of which clients send up to three copies: the longest counts."""
+PLAIN_KEYS = frozenset({"role", "content"})
+"""What nearly all messages consist of."""
 OPAQUE_KEYS = frozenset({"type", "id", "index", "format", "signature", "data", "cache_control", "tool_use_id", "encrypted_content", "mime_type"})
 """What no model reads as text: marks for the server, and what is encrypted or binary."""
 
@@ -35,6 +37,9 @@ OPAQUE_KEYS = frozenset({"type", "id", "index", "format", "signature", "data", "
 def message_tokens(message: Message, count: CountText, vision: Vision = UNKNOWN) -> int:
     """The tokens of one message, of whatever shape; `vision` tells how the model counts media. Never raises but for what `count` raises."""
     bound = len(message.raw) + 1
+    content = message.fields.get("content")
+    if type(content) is str and message.fields.keys() == PLAIN_KEYS:
+        return min(MESSAGE_TOKENS + count(message.role) + count(content), bound)
     try:
         texts = min(_frame_and_texts(message.fields, count), bound)
     except RecursionError:

@@ -181,7 +181,7 @@ def watch_truncation(state: Truncation, counted_tokens: int, reported_tokens: in
     if reported_tokens <= 0:
         return state
     if reported_tokens >= counted_tokens * TRUNCATED_BELOW:
-        return Truncation() if reported_tokens > state.value_tokens * (1 + SAME_VALUE) else state
+        return Truncation() if state.times and reported_tokens > state.value_tokens * (1 + SAME_VALUE) else state
     if state.times and abs(reported_tokens - state.value_tokens) <= state.value_tokens * SAME_VALUE:
         return Truncation(max(reported_tokens, state.value_tokens), state.times + 1)
     return Truncation(reported_tokens, 1)

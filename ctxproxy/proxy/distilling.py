@@ -17,7 +17,6 @@ from ctxproxy.ports import Tokenizer
 from ctxproxy.proxy.days import local_time, until, zone_of
 from ctxproxy.proxy.identify import target_for
 from ctxproxy.proxy.memory_files import Entry
-from ctxproxy.proxy.prepare import tokenizer_for
 from ctxproxy.proxy.state import State
 from ctxproxy.proxy.summary_desk import Asked
 
@@ -91,7 +90,7 @@ class Distiller:
         """The new list; None if the model gave none in all attempts."""
         session = await self._state.store.session(SessionKey(tenant, entries[-1].note.session))
         model = settings.summarizer.model or (session.model if session else "")
-        tokenizer = await tokenizer_for(self._state, settings, model)
+        tokenizer = await self._state.gauges.tokenizer(settings, model)
         if settings.summarizer.kind != "llm" or not model:
             return await asyncio.to_thread(by_rules, notes, items, tokenizer.count)
         asked = self._asking(settings, model, tokenizer)

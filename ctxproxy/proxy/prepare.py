@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -26,24 +25,13 @@ from ctxproxy.core.sessions import Joined, Reconciled, answers_open_calls, frame
 from ctxproxy.core.situation import Situation
 from ctxproxy.core.steps import stopped
 from ctxproxy.core.tokens import has_media, surely_fits
-from ctxproxy.core.windows import rule_for
 from ctxproxy.core.wire import ChatRequest
-from ctxproxy.ports import Tokenizer
+from ctxproxy.proxy.gauges import Gauge
 from ctxproxy.proxy.identify import Caller, target_for
 from ctxproxy.proxy.preloading import Opening, preload_for, stored_preload
 from ctxproxy.proxy.restoring import restore_for
 from ctxproxy.proxy.retention import awake
 from ctxproxy.proxy.state import State
-
-
-@dataclass(frozen=True, slots=True)
-class Gauge:
-    """How prompts for a model are measured."""
-
-    tokenizer: Tokenizer
-    belief: WindowBelief
-    factor: float
-    """What our own counts are multiplied by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +102,7 @@ async def prepare(state: State, settings: Settings, chat: ChatRequest, caller: C
     if not leading and session and reconciled.joined is Joined.THIN:
         leading = tuple(read(raw) for raw in session.system)
     await state.windows.refresh()
-    gauge = await gauge_for(state, settings, caller.policy, caller.target.origin, chat.model)
+    gauge = await state.gauges.of(settings, caller.policy, caller.target.origin, chat.model)
     decisions = await decisions_for(state, session, reconciled.tips)
     opening = Opening(caller, reconciled.history, gauge.belief.window, chat.max_output, gauge.tokenizer.count, bare is not None)
     preload = await preload_for(state, settings, session, opening)
@@ -165,21 +153,13 @@ async def decisions_for(state: State, session: Session | None, tips: Sequence[Ti
     return Decisions(checkpoints, summaries, [pin.text for pin in await state.store.pins(key)])
 
 
-async def gauge_for(state: State, settings: Settings, policy: Policy, origin: str, model: str) -> Gauge:
-    """What is known of a model; counts may shrink only where the budget follows the window and the encoding is not known for sure."""
-    tokenizer = await tokenizer_for(state, settings, model)
-    rule = rule_for(settings.models, model)
-    sure = policy.max_tokens != "auto" or (rule is not None and rule.encoding is not None) or state.exact(model)
-    return Gauge(tokenizer, state.windows.belief(origin, model, settings.models), state.windows.factor(origin, model, only_up=sure))
-
-
 async def stored_situation(state: State, settings: Settings, session: Session, tip: Tip) -> Situation:
     """The situation of a session as it is stored, at one of its tips: what the next request would meet."""
     rows = await state.store.history(session.key, tip)
     reconciled = join_thin([], [stored_message(row) for row in rows], [row.tip for row in rows], retried=False)
     leading = tuple(read(raw) for raw in session.system)
     policy = policy_for(settings, session.profile or None, session.model, session.key, session.overrides)
-    gauge = await gauge_for(state, settings, policy, target_for(settings, session.model).origin, session.model)
+    gauge = await state.gauges.of(settings, policy, target_for(settings, session.model).origin, session.model)
     preload, restore = await stored_preload(state, session), await state.store.carryover.restore(session.key)
     ask = Ask(session.model, gauge, policy, leading, None, session.fixed_tokens, session, preload, restore)
     return await situation_for(state, settings, ask, reconciled, await decisions_for(state, session, reconciled.tips))
@@ -219,13 +199,6 @@ async def situation_for(state: State, settings: Settings, ask: Ask, reconciled: 
         summary_max_tokens=settings.summarizer.max_tokens,
         idle_s=state.clock() - ask.session.last_used if ask.session else 0.0,
     )
-
-
-async def tokenizer_for(state: State, settings: Settings, model: str) -> Tokenizer:
-    """The model's tokenizer; loading its table takes most of a second the first time, so that happens in a thread."""
-    if state.loaded(model, settings):
-        return state.tokenizer(model, settings)
-    return await asyncio.to_thread(state.tokenizer, model, settings)
 
 
 async def _reconciled(

@@ -13,6 +13,7 @@ from ctxproxy.proxy.claims import Claims
 from ctxproxy.proxy.counting import Counts, Identities, Readings
 from ctxproxy.proxy.erasing import Eraser
 from ctxproxy.proxy.fact_desk import FactDesk
+from ctxproxy.proxy.gauges import Gauges
 from ctxproxy.proxy.health import Health
 from ctxproxy.proxy.index_desk import IndexDesk
 from ctxproxy.proxy.lull import Lull
@@ -39,11 +40,9 @@ class State:
     upstream: Callable[[str], Upstream]
     """The upstream for a base URL; the same object for the same URL."""
     tokenizer: Callable[[str, Settings], Tokenizer]
-    """The tokenizer for a model; loading one may take a second: call it in a thread unless it is `loaded`."""
-    loaded: Callable[[str, Settings], bool]
-    exact: Callable[[str], bool]
-    """Whether a model's encoding is known by its name."""
+    """The tokenizer for a model; loading one may take a second: call it in a thread, or let `gauges` do that."""
     windows: WindowBook
+    gauges: Gauges
     summaries: SummaryDesk
     bodies: Bodies
     counts: Counts

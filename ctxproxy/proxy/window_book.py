@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from ctxproxy.core import windows
 from ctxproxy.core.calibration import Calibration, observe
@@ -21,6 +22,18 @@ ASK_AGAIN_S = 600.0
 """How long a listing of an upstream is not asked for again by us."""
 BELIEVED_S = 1.0
 """How long the store is not asked again what other processes have learned; meanwhile a prompt may be sent that is refused, and rescued."""
+MOST_MODELS = 1000
+"""Of which the belief that was formed last is remembered; clients name them."""
+UNCALIBRATED, UNSUSPECTED = Calibration(), Truncation()
+
+
+@dataclass(frozen=True, slots=True)
+class _Formed:
+    """A belief, and what it was formed from."""
+
+    rules: Sequence[ModelRule]
+    told: WindowBelief | None
+    belief: WindowBelief
 
 
 class WindowBook:
@@ -32,6 +45,7 @@ class WindowBook:
         self._beliefs: dict[tuple[str, str], WindowBelief] = {}
         self._calibrations: dict[tuple[str, str], Calibration] = {}
         self._truncations: dict[tuple[str, str], Truncation] = {}
+        self._formed: dict[tuple[str, str], _Formed] = {}
         self._asked: dict[str, float] = {}
         self._read_at = float("-inf")
 
@@ -53,18 +67,25 @@ class WindowBook:
 
     def belief(self, origin: str, model: str, rules: Sequence[ModelRule]) -> WindowBelief:
         """The window to plan with."""
-        return windows.believe(origin, model, rules, self._beliefs.get((origin, model)), self._clock())
+        at, now = (origin, model), self._clock()
+        told, formed = self._beliefs.get(at), self._formed.get(at)
+        if formed is not None and formed.rules is rules and formed.told is told and not windows.is_expired(formed.belief, now):
+            return formed.belief
+        if len(self._formed) >= MOST_MODELS:
+            self._formed.clear()
+        formed = self._formed[at] = _Formed(rules, told, windows.believe(origin, model, rules, told, now))
+        return formed.belief
 
     def factor(self, origin: str, model: str, *, only_up: bool) -> float:
         """What our counts are multiplied by; `only_up` where a smaller count must not widen a budget that somebody set."""
-        factor = self._calibrations.get((origin, model), Calibration()).factor
+        factor = self._calibrations.get((origin, model), UNCALIBRATED).factor
         return max(1.0, factor) if only_up else factor
 
     async def learn(self, origin: str, model: str, verdict: Verdict, *, counted: int) -> None:
         """Take in what an error states: the window, and its count of the prompt beside ours, which is not calibrated."""
         if verdict.prompt_tokens is not None and verdict.kind == "overflow":
             at = (origin, model)
-            self._calibrations[at] = observe(self._calibrations.get(at, Calibration()), counted, verdict.prompt_tokens)
+            self._calibrations[at] = observe(self._calibrations.get(at, UNCALIBRATED), counted, verdict.prompt_tokens)
         belief = windows.learn_from_error(origin, model, verdict, self._clock())
         if belief is not None:
             await self._put([belief])
@@ -72,11 +93,11 @@ class WindowBook:
     async def succeeded(self, origin: str, model: str, *, counted: int, usage: Usage, rules: Sequence[ModelRule]) -> None:
         """Take in the usage of an answer; `counted` is our own count of the prompt, not calibrated."""
         at = (origin, model)
-        self._calibrations[at] = observe(self._calibrations.get(at, Calibration()), counted, usage.prompt_tokens)
-        before = windows.truncates_at(self._truncations.get(at, Truncation()))
-        self._truncations[at] = windows.watch_truncation(self._truncations.get(at, Truncation()), counted, usage.prompt_tokens)
-        cut_at = windows.truncates_at(self._truncations[at])
-        if cut_at is not None and cut_at != before:
+        self._calibrations[at] = observe(self._calibrations.get(at, UNCALIBRATED), counted, usage.prompt_tokens)
+        before = self._truncations.get(at, UNSUSPECTED)
+        after = self._truncations[at] = windows.watch_truncation(before, counted, usage.prompt_tokens)
+        cut_at = windows.truncates_at(after)
+        if cut_at is not None and cut_at != windows.truncates_at(before):
             log.warning("%s seems to cut prompts for %s at %d tokens without saying so; set its window under models:", origin, model, cut_at)
         grown = windows.learn_from_success(self.belief(origin, model, rules), usage.prompt_tokens + usage.completion_tokens, self._clock())
         if grown is not None and counted >= usage.prompt_tokens // 2:
@@ -90,8 +111,10 @@ class WindowBook:
 
     def wants_listing(self, origin: str, belief: WindowBelief) -> bool:
         """Whether the upstream should be asked for its models: nothing is known of this one, and it was not asked of late."""
+        if belief.source != "default":
+            return False
         now = self._clock()
-        due = belief.source == "default" and now - self._asked.get(origin, -ASK_AGAIN_S) >= ASK_AGAIN_S
+        due = now - self._asked.get(origin, -ASK_AGAIN_S) >= ASK_AGAIN_S
         if due:
             self._asked[origin] = now
         return due
