@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from ctxproxy.core.codings import MAX_BYTES, Decoder, decode_body, decoder
 from ctxproxy.core.overflow import OTHER, Verdict, classify, classify_event, classify_finish
+from ctxproxy.core.plain_answers import plain_answer
 from ctxproxy.core.reply import Reply, reply_from_body
 from ctxproxy.core.sse import Event
 from ctxproxy.errors import BodyTooLarge, UnsupportedEncoding
@@ -69,6 +70,9 @@ async def _examined(response: Response, tasks: Tasks, max_body_bytes: int) -> St
 
 def _whole(response: Response, body: bytes, max_body_bytes: int) -> Whole | Refused:
     plain = plain_body(response, body, max_body_bytes)
+    usual = _understood(lambda: plain_answer(plain), None) if response.status < 400 else None
+    if usual is not None:
+        return Whole(response, body, usual)
     verdict = _understood(lambda: classify(response.status, plain), OTHER) if len(plain) <= ERROR_BYTES else OTHER
     if response.status >= 400 or verdict.shrink_helps:
         return Refused(response, body, verdict)

@@ -118,6 +118,8 @@ class HttpResponse:
     def __init__(self, raw: aiohttp.ClientResponse, idle_timeout_s: float) -> None:
         self._raw = raw
         self._body = Body(raw, idle_timeout_s)
+        self.headers: Headers = list(raw.headers.items())
+        """All headers as they came, hop-by-hop ones included."""
 
     @property
     def status(self) -> int:
@@ -126,11 +128,6 @@ class HttpResponse:
     @property
     def reason(self) -> str:
         return self._raw.reason or ""
-
-    @property
-    def headers(self) -> Headers:
-        """All headers as they came, hop-by-hop ones included."""
-        return list(self._raw.headers.items())
 
     def chunks(self) -> AsyncIterator[bytes]:
         """The body as it comes; only time spent waiting for the upstream counts as idle, not time that the reader takes."""
