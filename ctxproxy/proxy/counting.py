@@ -84,7 +84,8 @@ class Counts:
     async def prime(self, past: Past, leading: Sequence[Message], tokenizer: Tokenizer, model: str) -> None:
         """Count what is not known yet of the leading messages and a history, in a thread if it is much, so that the loop is never held up."""
         kind, vision = self._kind(tokenizer, model)
-        unknown = self._unknown((*leading, *past.uncounted(kind)), kind)
+        uncounted = (*leading, *past.uncounted(kind))
+        unknown = self._unknown(uncounted, kind) if _size_of(uncounted) > THREAD_ABOVE_BYTES else ()
         if _size_of(unknown) <= THREAD_ABOVE_BYTES:
             return
         tokens = await asyncio.to_thread(lambda: [message_tokens(m, tokenizer.count, vision) for m in unknown])
@@ -97,7 +98,7 @@ class Counts:
         uncounted = (*leading, *past.uncounted(kind))
         return _size_of(uncounted) > THREAD_ABOVE_BYTES and _size_of(self._unknown(uncounted, kind)) > THREAD_ABOVE_BYTES
 
-    def _unknown(self, messages: Sequence[Message], kind: str) -> list[Message]:
+    def _unknown(self, messages: Sequence[Message], kind: str) -> Sequence[Message]:
         return [m for m in messages if not m.is_counted(kind) and (kind, m.digest) not in self._known]
 
     async def fixed(self, tools: bytes | None, functions: bytes | None, response_format: bytes | None, tokenizer: Tokenizer) -> int:

@@ -64,15 +64,18 @@ class Metrics:
         )
 
         self.answered = self.requests.labels("answered")
+        self.called_well = self.upstream_calls.labels("chat", "200")
         self._costs = [self.cost.labels(of) for of in ("all", "sent", "summaries")]  # looked up once: a label costs more than what is added
         self._cached = [self.tokens_cached.labels(source) for source in ("expected", "reported")]
 
     def count_spent(self, spent: Spent) -> None:
         """Add what requests and summaries cost."""
         for counter, cost in zip(self._costs, (spent.cost_all, spent.cost_sent, spent.cost_summaries), strict=True):
-            counter.inc(cost)
+            if cost:
+                counter.inc(cost)
         for counter, tokens in zip(self._cached, (spent.cached_expected, spent.reported_cached), strict=True):
-            counter.inc(tokens)
+            if tokens:
+                counter.inc(tokens)
         self.tokens_reported.inc(spent.reported_prompt)
 
     def text(self) -> bytes:

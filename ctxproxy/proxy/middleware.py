@@ -23,7 +23,7 @@ NOTE = web.RequestKey("note", str)
 """Key under which a handler leaves words for its request's log line."""
 BEGUN = web.RequestKey("begun", web.StreamResponse)
 """Key under which the answer stands whose head has left."""
-NOT_OURS_TO_ADD = ("Content-Type", "Server")
+TYPE, SERVER = "Content-Type", "Server"
 """Headers that aiohttp puts into every answer that has none; a relayed one passes as the upstream made it (Date is asked of us: RFC 9110 §6.6.1)."""
 
 
@@ -48,7 +48,7 @@ class Relayed(web.StreamResponse):
             self.headers.add(name, value)
         for name, value in ours:
             self.headers[name] = value
-        self.given = frozenset(name.lower() for name in self.headers)
+        self.not_ours_to_add = [name for name in (TYPE, SERVER) if name not in self.headers]
 
 
 class RelayedWhole(Relayed):
@@ -61,9 +61,8 @@ async def about_to_begin(request: web.Request, answer: web.StreamResponse) -> No
     """Just before a head leaves: note that it does, and take out what aiohttp adds to a relayed answer."""
     request[BEGUN] = answer
     if isinstance(answer, Relayed):
-        for name in NOT_OURS_TO_ADD:
-            if name.lower() not in answer.given:
-                answer.headers.popall(name, None)
+        for name in answer.not_ours_to_add:
+            answer.headers.popall(name, None)
 
 
 def _unless_begun(request: web.Request, answer: web.Response) -> web.StreamResponse:

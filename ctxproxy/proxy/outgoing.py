@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator
+from functools import lru_cache
 
 from aiohttp import web
 
@@ -41,14 +42,20 @@ def call_for(
         passed = [(name, value) for name, value in passed if name.lower() != "content-encoding"]
     if not any(request.headers.get(name) for name in CREDENTIAL_HEADERS):
         passed += credentials_of(request, target)
-    path = ORIGIN.sub("", request.raw_path)
-    if CLIMBS.search(path.partition("?")[0]):
-        raise BadRequest("the path must not climb with '..': it could leave the upstream's own", param="path")
     return Call(
         method=request.method,
-        url=join_url(target.base_url, path),
+        url=_url(target.base_url, request.raw_path),
         headers=passed,
         body=body,
         first_byte_timeout_s=settings.upstream.first_byte_timeout_s,
         idle_timeout_s=settings.upstream.idle_timeout_s,
     )
+
+
+@lru_cache(maxsize=256)
+def _url(base_url: str, raw_path: str) -> str:
+    """There are few of them, and each request needs one."""
+    path = ORIGIN.sub("", raw_path)
+    if CLIMBS.search(path.partition("?")[0]):
+        raise BadRequest("the path must not climb with '..': it could leave the upstream's own", param="path")
+    return join_url(base_url, path)

@@ -15,7 +15,7 @@ from ctxproxy.core.checkpoints import variant_of
 from ctxproxy.core.effects import OpenSession
 from ctxproxy.core.forgetting import cleared
 from ctxproxy.core.messages import Message, Tip, leading_system, read
-from ctxproxy.core.pasts import LOOKED_BACK
+from ctxproxy.core.pasts import LOOKED_BACK, Past
 from ctxproxy.core.policy import Policy
 from ctxproxy.core.preloads import fits_beside
 from ctxproxy.core.presets import acts_when_short
@@ -26,12 +26,15 @@ from ctxproxy.core.situation import Situation
 from ctxproxy.core.steps import stopped
 from ctxproxy.core.tokens import has_media, surely_fits
 from ctxproxy.core.wire import ChatRequest
+from ctxproxy.proxy.counting import THREAD_ABOVE_BYTES
 from ctxproxy.proxy.gauges import Gauge
 from ctxproxy.proxy.identify import Caller, target_for
 from ctxproxy.proxy.preloading import Opening, preload_for, stored_preload
 from ctxproxy.proxy.restoring import restore_for
 from ctxproxy.proxy.retention import awake
 from ctxproxy.proxy.state import State
+
+NO_TIPS: frozenset[Tip] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +60,9 @@ class Decisions:
     checkpoints: Sequence[Checkpoint] = ()
     summaries: Sequence[Summary] = ()
     pins: Sequence[str] = ()
+
+
+NOTHING_DECIDED = Decisions()
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +94,8 @@ async def prepare(state: State, settings: Settings, chat: ChatRequest, caller: C
     at = leading_system(chat.messages)
     leading, rest = chat.messages[:at], chat.messages[at:]
     frame = frame_of(chat.model, stream=chat.stream, tools=chat.tools)
-    session = await awake(state, settings, await state.store.session(caller.key)) if caller.key else None
+    session = await state.store.session(caller.key) if caller.key else None
+    session = session and await awake(state, settings, session)
     caller = as_chosen(settings, caller, chat.model, session)
     bare = chat if state.recall.is_offered(chat, caller, session) else None
     chat = recall_tool.offered(chat) if bare else chat
@@ -96,25 +103,30 @@ async def prepare(state: State, settings: Settings, chat: ChatRequest, caller: C
         opened = OpenSession(caller.key, state.clock(), recall=bare is not None)
         await state.store.apply([opened])  # an answer that is not kept would be forgotten by all
         state.health.wrote()
-    reconciled = await _reconciled(state, caller, session, leading, rest, frame)
-    if caller.key and reconciled.joined is Joined.THIN:
-        state.health.depends(caller.key)
-    if not leading and session and reconciled.joined is Joined.THIN:
-        leading = tuple(read(raw) for raw in session.system)
-    await state.windows.refresh()
+    past = state.identities.past(rest)
+    reconciled = await _reconciled(state, caller, session, leading, past, frame)
+    if reconciled.joined is Joined.THIN:
+        past = state.identities.past(reconciled.history)
+        if caller.key:
+            state.health.depends(caller.key)
+        if not leading and session:
+            leading = tuple(read(raw) for raw in session.system)
+    if state.windows.is_due():
+        await state.windows.refresh()
     gauge = await state.gauges.of(settings, caller.policy, caller.target.origin, chat.model)
     decisions = await decisions_for(state, session, reconciled.tips)
+    user = user_of(caller, session)
     opening = Opening(caller, reconciled.history, gauge.belief.window, chat.max_output, gauge.tokenizer.count, bare is not None)
-    preload = await preload_for(state, settings, session, opening)
-    added = bare is not None or bool(preload) or (settings.retrieval.kind != "off" and user_of(caller, session) != "")
-    slow = state.counts.takes_long(state.identities.past(reconciled.history), leading, gauge.tokenizer, chat.model)
+    preload = await preload_for(state, settings, session, opening) if user else ()
+    added = bare is not None or bool(preload) or (settings.retrieval.kind != "off" and user != "")
+    slow = len(chat.body) > THREAD_ABOVE_BYTES and state.counts.takes_long(past, leading, gauge.tokenizer, chat.model)
     if slow and not added and reconciled.joined is not Joined.THIN and _surely_as_it_came(chat, caller.policy, gauge.belief, session, decisions):
         when_sure()
     fixed = await state.counts.fixed(chat.tools, chat.functions, chat.response_format, gauge.tokenizer)
     thin = session if reconciled.joined is Joined.THIN else None
     restore = await restore_for(state, settings, caller.policy, thin) if thin else None
     ask = Ask(chat.model, gauge, caller.policy, leading, chat.max_output, fixed, session, preload, restore)
-    situation = await situation_for(state, settings, ask, reconciled, decisions)
+    situation = await situation_for(state, settings, ask, reconciled, decisions, past)
     return Prepared(chat, caller, session, frame, gauge, fixed, situation, bare)
 
 
@@ -146,7 +158,7 @@ def _touched(session: Session | None, decisions: Decisions) -> bool:
 async def decisions_for(state: State, session: Session | None, tips: Sequence[Tip]) -> Decisions:
     """What was decided and kept for a history; nothing without a session."""
     if session is None or not session.has_decisions:
-        return Decisions()
+        return NOTHING_DECIDED
     key = session.key
     checkpoints = await state.store.checkpoints(key, tips)
     summaries = await state.store.summaries(key, tips)
@@ -165,16 +177,18 @@ async def stored_situation(state: State, settings: Settings, session: Session, t
     return await situation_for(state, settings, ask, reconciled, await decisions_for(state, session, reconciled.tips))
 
 
-async def situation_for(state: State, settings: Settings, ask: Ask, reconciled: Reconciled, decisions: Decisions) -> Situation:
-    """Count and budget a reconciled history."""
-    tokenizer, factor, window = ask.gauge.tokenizer, ask.gauge.factor, ask.gauge.belief.window
-    past = state.identities.past(reconciled.history)
+async def situation_for(
+    state: State, settings: Settings, ask: Ask, reconciled: Reconciled, decisions: Decisions, past: Past | None = None
+) -> Situation:
+    """Count and budget a reconciled history; `past` is what is known of it, where that was looked up before."""
+    tokenizer, factor, window, now = ask.gauge.tokenizer, ask.gauge.factor, ask.gauge.belief.window, state.clock()
+    past = past or state.identities.past(reconciled.history)
     await state.counts.prime(past, ask.leading, tokenizer, ask.model)
     count = state.counts.counter(tokenizer, ask.model, factor)
     fixed = math.ceil(ask.fixed_tokens * factor) + sum(map(count, ask.leading))
     room = budget(ask.policy, window, ask.max_output, fixed)
-    preload = ask.preload if fits_beside(sum(map(count, ask.preload)), room.prompt_tokens) else ()
-    gone = cleared(reconciled.history, reconciled.tips, ask.session.cleared if ask.session else ())
+    preload = ask.preload if ask.preload and fits_beside(sum(map(count, ask.preload)), room.prompt_tokens) else ()
+    gone = cleared(reconciled.history, reconciled.tips, ask.session.cleared) if ask.session and ask.session.cleared else NO_TIPS
     restored = left_behind(reconciled.history, reconciled.tips, ask.restore)
     return Situation(
         leading=ask.leading,
@@ -186,26 +200,24 @@ async def situation_for(state: State, settings: Settings, ask: Ask, reconciled: 
         variant=variant_of(ask.model, ask.policy),
         count=count,
         count_text=tokenizer.count,
-        now=state.clock(),
-        since=ask.session.created if ask.session else state.clock(),
+        now=now,
+        since=ask.session.created if ask.session else now,
         checkpoints=decisions.checkpoints,
         summaries=[one for one in decisions.summaries if one.tip not in gone | restored],
         pins=decisions.pins,
         memo=state.readings,
-        forgotten=ask.session.forgotten if ask.session else frozenset(),
+        forgotten=ask.session.forgotten if ask.session else NO_TIPS,
         cleared=gone,
         restored=restored,
         summarizer=settings.summarizer.manner,
         summary_max_tokens=settings.summarizer.max_tokens,
-        idle_s=state.clock() - ask.session.last_used if ask.session else 0.0,
+        idle_s=now - ask.session.last_used if ask.session else 0.0,
     )
 
 
-async def _reconciled(
-    state: State, caller: Caller, session: Session | None, leading: Sequence[Message], rest: Sequence[Message], frame: str
-) -> Reconciled:
-    tips = state.identities.past(rest).tips
-    if caller.key is None:
+async def _reconciled(state: State, caller: Caller, session: Session | None, leading: Sequence[Message], past: Past, frame: str) -> Reconciled:
+    rest, tips = past.messages, past.tips
+    if caller.key is None or (session is None and caller.mode == "auto"):
         return join_full(rest, tips, 0)
     same_system = not leading or (session is not None and tuple(m.raw for m in leading) == session.system)
     if may_be_thin(session, rest, mode=caller.mode, named=caller.named, frame=frame, same_system=same_system):

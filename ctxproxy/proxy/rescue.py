@@ -112,15 +112,17 @@ class Rescue:
         situation, planned = await self._decided(self._prepared.situation, plan, wait=not self._settings.summarizer.background)
         self._watch_steps(situation)
         if not situation.policy.observe:
-            target = self._prepared.caller.target
-            access = Access(target.base_url, credentials_of(self._request, target))
-            planned = await with_retrieval(self._state, self._settings, self._prepared, situation, planned, access)
+            planned = await with_retrieval(self._state, self._settings, self._prepared, situation, planned, self._access)
         if self._prepared.session is None and situation.preload:
             self._marks.append(("preload", 1))
         if situation.policy.observe and planned.changed:
             self._marks.append(("observed", 1))
             planned = observed(situation, planned)
         return self._ready(situation, planned)
+
+    def _access(self) -> Access:
+        target = self._prepared.caller.target
+        return Access(target.base_url, credentials_of(self._request, target))
 
     def _watch_steps(self, situation: Situation) -> None:
         """Say that the turn has come to its most steps, and have it answered without another call where that was asked for (000-06)."""
@@ -162,7 +164,8 @@ class Rescue:
         return await self._state.upstream(target.base_url).send(call)
 
     async def _examined(self, response: Response) -> Stream | Whole | Refused:
-        self._state.metrics.upstream_calls.labels("chat", str(response.status)).inc()
+        metrics, status = self._state.metrics, response.status
+        (metrics.called_well if status == 200 else metrics.upstream_calls.labels("chat", str(status))).inc()
         return await examine(response, self._state.tasks, int(self._settings.listen.max_body_mb * MEGABYTE))
 
     async def _rescued(self, refused: Refused, sent: Ready) -> Ready | None:

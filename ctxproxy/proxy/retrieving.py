@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import tzinfo
 from functools import partial
@@ -51,10 +51,12 @@ OTHER_SESSIONS = 20
 """Of the user's, the last used ones, that are searched too."""
 
 
-async def with_retrieval(state: State, settings: Settings, prepared: Prepared, situation: Situation, planned: Plan, access: Access) -> Plan:
+async def with_retrieval(
+    state: State, settings: Settings, prepared: Prepared, situation: Situation, planned: Plan, access: Callable[[], Access]
+) -> Plan:
     """The plan with passages of the past that the last user message asks for; the same plan where nothing is, or nothing can be, found.
 
-    `access` is that of the request.
+    `access` gives that of the request.
     """
     key, history = prepared.caller.key, situation.reconciled.history
     if key is None or settings.retrieval.kind == "off" or not retrieves(situation.policy) or not history or history[-1].role != "user":
@@ -69,7 +71,7 @@ async def with_retrieval(state: State, settings: Settings, prepared: Prepared, s
             return planned
         bounds = Bounds(settings.retrieval.top_k, settings.retrieval.max_tokens, settings.retrieval.min_score)
         search = _Search(state, key, user, situation, planned, query, bounds, zone_of(settings.memory.timezone))
-        return await search.plan(kind, access)
+        return await search.plan(kind, access())
     except StoreUnavailable as error:
         state.metrics.store_errors.inc()
         log.warning("session %s could not be searched: %s", key.id, error.message)

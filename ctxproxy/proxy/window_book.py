@@ -49,12 +49,15 @@ class WindowBook:
         self._asked: dict[str, float] = {}
         self._read_at = float("-inf")
 
+    def is_due(self) -> bool:
+        """Whether the store was not asked just now."""
+        return not 0 <= self._clock() - self._read_at < BELIEVED_S
+
     async def refresh(self) -> None:
         """Take over what other processes have learned, if the store was not asked just now; a store that does not answer has told nothing new."""
-        now = self._clock()
-        if 0 <= now - self._read_at < BELIEVED_S:
+        if not self.is_due():
             return
-        self._read_at = now
+        self._read_at = self._clock()
         try:
             found = await self._store.windows()
         except StoreUnavailable as error:

@@ -128,6 +128,7 @@ BROKEN = [
     "ctxproxy.proxy.counting.message_tokens",
     "ctxproxy.proxy.rescue.plan",
     "ctxproxy.proxy.rescue.Rescue._ready",
+    "ctxproxy.proxy.attempt.plain_answer",
     "ctxproxy.proxy.attempt.reply_from_body",
     "ctxproxy.proxy.attempt.classify",
     "ctxproxy.proxy.attempt.classify_event",
