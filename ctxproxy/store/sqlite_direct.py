@@ -30,6 +30,7 @@ class SqliteDirect:
 
     def __init__(self, path: Path) -> None:
         self._path = path.absolute()
+        self._name = str(self._path)
         self._writer: EffectWriter | None = None
         self._opened: FileId | None = None
         self._looked_until = 0.0
@@ -97,7 +98,7 @@ class SqliteDirect:
 
     def _ready(self) -> EffectWriter | None:
         """The connection, unless the path leads to another file by now."""
-        if self._writer is not None and file_id(self._path) != self._opened:
+        if self._writer is not None and file_id(self._name) != self._opened:
             self.close()
         self._looked_until = time.monotonic() + LOOKED_FOR_S
         return self._writer

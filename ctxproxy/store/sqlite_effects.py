@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
+from operator import add, attrgetter
 from typing import assert_never
 
 from ctxproxy.core.effects import (
@@ -27,7 +28,7 @@ from ctxproxy.core.effects import (
 from ctxproxy.core.messages import ROOT, Tip
 from ctxproxy.core.records import SessionKey, Spent, StoredMessage
 from ctxproxy.store.lineage import descendants
-from ctxproxy.store.queries import named_queries
+from ctxproxy.store.queries import named_queries, placed
 from ctxproxy.store.rows import (
     Row,
     Values,
@@ -44,7 +45,10 @@ from ctxproxy.store.sqlite_points import forget_points
 
 SPENT = tuple(one.name for one in fields(Spent))
 COUNTERS = ("requests", "tokens_in", "tokens_sent", "compactions")
-SUMS = ("messages", "turns", *COUNTERS, *SPENT)
+USED = (*COUNTERS, *SPENT)
+"""The columns that a `CountUse` adds to."""
+UNUSED = (0,) * len(USED)
+_counted, _spent = attrgetter(*COUNTERS), attrgetter(*SPENT)
 
 
 class Refused(Exception):
@@ -60,14 +64,15 @@ class _Session:
 
     id: int
     tip: Tip
-    sums: dict[str, float] = field(default_factory=lambda: dict.fromkeys(SUMS, 0))
+    stored: int
+    """Messages that it has."""
+    messages: int = 0
+    turns: int = 0
+    used: Sequence[float] = UNUSED
     is_changed: bool = False
 
-    def add(self, **more: float) -> None:
-        for name, number in more.items():
-            if number:
-                self.sums[name] += number
-                self.is_changed = True
+    def changes(self) -> Values:
+        return {"session": self.id, "tip": self.tip, "messages": self.messages, "turns": self.turns, **dict(zip(USED, self.used, strict=True))}
 
 
 class EffectWriter:
@@ -75,7 +80,7 @@ class EffectWriter:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.connection = connection
-        self._queries = named_queries("writes.sql")
+        self._queries = {name: placed(query) for name, query in named_queries("writes.sql").items()}
 
     def carry_out(self, effects: Sequence[Effect]) -> bool:
         """Do all; False if a MoveTip found another tip, Refused if it is a required one: then the caller undoes the list."""
@@ -83,7 +88,7 @@ class EffectWriter:
         outcomes = [self._one(effect, sessions) for effect in effects]
         for session in sessions.values():
             if session is not None and session.is_changed:
-                self._run("change_session", session=session.id, tip=session.tip, **session.sums)
+                self._run("change_session", **session.changes())
         return all(outcomes)
 
     def erase(self, key: SessionKey) -> bool:
@@ -144,10 +149,14 @@ class EffectWriter:
             case Choose():
                 self._run("choose", session=session, **choice_values(effect))
             case AppendMessages(messages=messages):
-                new = self._append(session, messages)
-                row.add(messages=len(new), turns=sum(message.role == "user" for message in new))
-            case CountUse():
-                row.add(**{name: getattr(effect, name) for name in COUNTERS}, **{name: getattr(effect.spent, name) for name in SPENT})
+                new = self._append(row, messages)
+                row.stored += len(new)
+                row.messages += len(new)
+                row.turns += sum([message.role == "user" for message in new])
+                row.is_changed = row.is_changed or bool(new)
+            case CountUse(spent=spent):
+                row.used = list(map(add, row.used, (*_counted(effect), *_spent(spent))))
+                row.is_changed = True
             case PutCheckpoint(checkpoint=checkpoint):
                 self._run("put_checkpoint", session=session, **checkpoint_values(checkpoint))
             case PutSummary(summary=summary):
@@ -163,12 +172,12 @@ class EffectWriter:
                 assert_never(effect)
         return True
 
-    def _append(self, session: int, messages: Sequence[StoredMessage]) -> list[StoredMessage]:
+    def _append(self, row: _Session, messages: Sequence[StoredMessage]) -> list[StoredMessage]:
         """The messages that are new: only below a stored parent, so that what is stored stays closed towards the root, which `known` relies on."""
-        stored, no_leaves = {ROOT}, {ROOT}
+        session, stored, no_leaves = row.id, {ROOT}, {ROOT}
         new: dict[Tip, StoredMessage] = {}
         for at, message in enumerate(messages):
-            is_new = message.parent in new and message.tip not in new  # below what was not there a moment ago
+            is_new = message.tip not in new and (message.parent in new or not row.stored)  # below what was not there a moment ago
             if not is_new and (old := self._message(session, message.tip)):
                 self._replace(session, old, message)
             elif message.parent in stored or self._message(session, message.parent):
@@ -185,8 +194,8 @@ class EffectWriter:
 
     def _insert(self, session: int, message: StoredMessage, *, leaf: bool) -> None:
         values = message_values(message)
-        self._put_body(message, values)
-        self._run("insert_message", session=session, leaf=leaf, **values)
+        body = self._put_body(message, values)
+        self._run("insert_message", session=session, leaf=leaf, body=body, **values)
 
     def _replace(self, session: int, old: Row, message: StoredMessage) -> None:
         at, body, partial = old
@@ -197,9 +206,12 @@ class EffectWriter:
             self._run("raise_revision", session=session)
             self._run("drop_body", body=body)
 
-    def _put_body(self, message: StoredMessage, values: Values) -> None:
-        if message.raw:
-            self._run("put_body", digest=values["digest"], raw=message.raw)
+    def _put_body(self, message: StoredMessage, values: Values) -> int | None:
+        """The number of a body's row where it was not there yet."""
+        if not message.raw:
+            return None
+        done = self._run("put_body", digest=values["digest"], raw=message.raw)
+        return done.lastrowid if done.rowcount == 1 else None
 
     def _forget(self, session: int, effect: Forget) -> None:
         self._run("forget", session=session, tip=effect.tip)
@@ -246,7 +258,8 @@ class EffectWriter:
         return row
 
     def _run(self, query_name: str, /, **values: object) -> sqlite3.Cursor:
-        return self.connection.execute(self._queries[query_name], values)
+        query = self._queries[query_name]
+        return self.connection.execute(query.text, query.in_order(values))
 
 
 def _not_moved(effect: MoveTip) -> bool:

@@ -67,7 +67,7 @@ class Damaged(Exception):
     """The file is not, or not wholly, the database that it should be."""
 
 
-def file_id(path: Path) -> FileId | None:
+def file_id(path: Path | str) -> FileId | None:
     """The identity of the file at a path; None if there is none."""
     try:
         found = os.stat(path)
@@ -271,14 +271,19 @@ def _set_aside(path: Path, reason: str) -> SetAside:
     return SetAside(target, reason)
 
 
-@contextlib.contextmanager
-def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+class transaction:  # noqa: N801 - it is used as a function, which would take three times as long
     """A write transaction: committed at the end, rolled back on any error."""
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def __enter__(self) -> None:
+        self._connection.execute("BEGIN IMMEDIATE")
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        try:
+            if kind is None:
+                self._connection.execute("COMMIT")
+        finally:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")

@@ -1,5 +1,5 @@
 -- name: session_row
-SELECT id, tip FROM sessions WHERE name = :name AND tenant = :tenant;
+SELECT id, tip, messages FROM sessions WHERE name = :name AND tenant = :tenant;
 
 -- name: open_session
 INSERT INTO sessions (
@@ -18,7 +18,7 @@ ON CONFLICT (name, tenant) DO UPDATE SET
     model = coalesce(:model, model),
     profile = CASE WHEN :model IS NULL THEN profile ELSE :profile END,
     fixed_tokens = CASE WHEN :model IS NULL THEN fixed_tokens ELSE :fixed_tokens END
-RETURNING id, tip;
+RETURNING id, tip, messages;
 
 -- name: choose
 UPDATE sessions SET
@@ -42,7 +42,7 @@ INSERT INTO bodies (digest, raw) VALUES (:digest, :raw) ON CONFLICT (digest) DO 
 
 -- name: insert_message
 INSERT INTO messages (session, tip, parent, body, role, tokens, created, partial, leaf)
-VALUES (:session, :tip, :parent, (SELECT id FROM bodies WHERE digest = :digest), :role, :tokens, :created, :partial, :leaf);
+VALUES (:session, :tip, :parent, coalesce(:body, (SELECT id FROM bodies WHERE digest = :digest)), :role, :tokens, :created, :partial, :leaf);
 
 -- name: no_leaf
 UPDATE messages SET leaf = 0 WHERE tip = :tip AND session = :session AND leaf = 1;
