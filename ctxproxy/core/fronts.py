@@ -37,11 +37,16 @@ class Front:
     @property
     def size_bytes(self) -> int:
         """What it takes in memory."""
-        return READ_FACTOR * len(self.request.body) + MESSAGE_BYTES * len(self.request.messages)
+        return kept_bytes(self.request)
 
     def begins(self, body: bytes) -> bool:
         """Whether a body begins with the same bytes."""
         return body.startswith(memoryview(self.request.body)[: self.end])
+
+
+def kept_bytes(request: ChatRequest) -> int:
+    """What a request takes in memory with all that is remembered of it, about."""
+    return READ_FACTOR * len(request.body) + MESSAGE_BYTES * len(request.messages)
 
 
 def front_of(request: ChatRequest) -> Front | None:

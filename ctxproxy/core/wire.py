@@ -71,7 +71,7 @@ def parse(body: bytes) -> ChatRequest:
     except ValueError as error:
         raise WireError(f"messages is not a list: {error}", param="messages") from None
     texts = {key: b"" if key == "messages" else bytes(value) for key, value in values.items()}
-    return replace(assembled(body, texts, read_all(raws)), array=values["messages"])
+    return assembled(body, texts, read_all(raws), values["messages"])
 
 
 def without_bytes(request: ChatRequest) -> ChatRequest:
@@ -87,8 +87,8 @@ def read_all(raws: Sequence[msgspec.Raw], at: int = 0) -> Read:
     return Read(tuple(_without_directives(at + n, message) for n, message in enumerate(bare)), has_directives=True)
 
 
-def assembled(body: bytes, texts: Mapping[str, bytes], read: Read) -> ChatRequest:
-    """The request of a body whose values and messages are known."""
+def assembled(body: bytes, texts: Mapping[str, bytes], read: Read, array: msgspec.Raw | None = None) -> ChatRequest:
+    """The request of a body whose values and messages are known, `array` the list of them where it was read as a whole."""
     output_key, max_output = _max_output(texts)
     model, options = _decoded(texts, "model"), _decoded(texts, "stream_options")
     return ChatRequest(
@@ -105,6 +105,7 @@ def assembled(body: bytes, texts: Mapping[str, bytes], read: Read) -> ChatReques
         response_format=_unless_null(texts.get("response_format")),
         include_usage=isinstance(options, dict) and options.get("include_usage") is True,
         has_directives=read.has_directives,
+        array=array,
     )
 
 

@@ -26,7 +26,7 @@ from ctxproxy.core.situation import Situation
 from ctxproxy.core.steps import stopped
 from ctxproxy.core.tokens import has_media, surely_fits
 from ctxproxy.core.wire import ChatRequest
-from ctxproxy.proxy.counting import THREAD_ABOVE_BYTES
+from ctxproxy.proxy import counting
 from ctxproxy.proxy.gauges import Gauge
 from ctxproxy.proxy.identify import Caller, target_for
 from ctxproxy.proxy.preloading import Opening, preload_for, stored_preload
@@ -119,7 +119,7 @@ async def prepare(state: State, settings: Settings, chat: ChatRequest, caller: C
     opening = Opening(caller, reconciled.history, gauge.belief.window, chat.max_output, gauge.tokenizer.count, bare is not None)
     preload = await preload_for(state, settings, session, opening) if user else ()
     added = bare is not None or bool(preload) or (settings.retrieval.kind != "off" and user != "")
-    slow = len(chat.body) > THREAD_ABOVE_BYTES and state.counts.takes_long(past, leading, gauge.tokenizer, chat.model)
+    slow = len(chat.body) > counting.THREAD_ABOVE_BYTES and state.counts.takes_long(past, leading, gauge.tokenizer, chat.model)
     if slow and not added and reconciled.joined is not Joined.THIN and _surely_as_it_came(chat, caller.policy, gauge.belief, session, decisions):
         when_sure()
     fixed = await state.counts.fixed(chat.tools, chat.functions, chat.response_format, gauge.tokenizer)

@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections import OrderedDict
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Sequence
+from functools import cached_property
 
 from aiohttp import web
 
 from ctxproxy.core import wire
 from ctxproxy.core.codings import decode_body
 from ctxproxy.core.commands import Heard, command_of, heard
-from ctxproxy.core.fronts import Front, continued, front_of
-from ctxproxy.core.messages import Tip, identity
+from ctxproxy.core.fronts import Front, continued, front_of, kept_bytes
+from ctxproxy.core.messages import Message, Tip, identity
 from ctxproxy.core.records import SessionKey
 from ctxproxy.core.wire import ChatRequest
 from ctxproxy.errors import BodyTooLarge
@@ -29,12 +29,22 @@ MOST_BRANCHES = 8
 """Bodies that are compared for one name: a conversation's own, its side requests' (titles, sub-agents), other conversations with its beginning."""
 
 
-@dataclass(frozen=True, slots=True)
 class _Known:
-    """A front, and that no message in it is a command."""
+    """A request that the next one may begin with, and whether no message in it is a command."""
 
-    front: Front
-    is_plain: bool
+    def __init__(self, request: ChatRequest, *, is_plain: bool) -> None:
+        self.request = request
+        self.is_plain = is_plain
+        self.size_bytes = kept_bytes(request)
+
+    @cached_property
+    def front(self) -> Front | None:
+        """Looked for when there is another body, for many conversations never go on; None where it is not sure."""
+        return front_of(self.request)
+
+    def begins(self, body: bytes) -> bool:
+        """Whether a body begins with its front."""
+        return self.front is not None and self.front.begins(body)
 
 
 class Bodies:
@@ -54,17 +64,13 @@ class Bodies:
         A large one of which nothing is known is read in a thread.
         """
         erasures, before = self._erasures, self._longest(_keys(name, body, len(body)), body)
-        front = continued(before.front, body) if before else None
-        if before is not None and front is not None:
-            chat, seen = front.request, len(before.front.request.messages) if before.is_plain else 0
-            is_plain = before.is_plain and not any(command_of(message) for message in chat.messages[seen:])
-        else:
+        known = _going_on(before, body) if before else None
+        if known is None:
             before = None
-            whole = await asyncio.to_thread(_read_whole, body) if len(body) > READ_HERE_BYTES else _read_whole(body)
-            chat, front, is_plain = whole
-        if front is not None and front.size_bytes <= self._most and erasures == self._erasures:
-            self._keep(_keys(name, body, front.end)[-1], _Known(front, is_plain), before)
-        return Heard(chat, None) if is_plain else heard(chat, enabled=commands)
+            known = await asyncio.to_thread(_read_large, body) if len(body) > READ_HERE_BYTES else _read_whole(body)
+        if (name or known.front) and known.size_bytes <= self._most and erasures == self._erasures:
+            self._keep(_key_of(name) if name else _keys(name, body, _end_of(known))[-1], known, before)
+        return Heard(known.request, None) if known.is_plain else heard(known.request, enabled=commands)
 
     async def erase(self, keys: Collection[SessionKey]) -> None:
         """Let go of these sessions' bodies, and of all that came without a name: whose they are is not known any more."""
@@ -77,30 +83,55 @@ class Bodies:
         await self.erase([key])
 
     def _longest(self, keys: Sequence[bytes], body: bytes) -> _Known | None:
-        fits = [known for key in keys for known in self._known.get(key, ()) if known.front.begins(body)]
-        return max(fits, key=lambda known: known.front.end, default=None)
+        fits = [known for key in keys for known in self._known.get(key, ()) if known.begins(body)]
+        return max(fits, key=_end_of, default=None)
 
     def _keep(self, key: bytes, new: _Known, before: _Known | None) -> None:
         """Remember a front in place of the one that it goes on from, and let the names go that were not used for longest."""
         branches = [known for known in self._let_go(key) if known is not before]
         kept = self._known[key] = [new, *branches[: MOST_BRANCHES - 1]]
-        self._left -= sum(known.front.size_bytes for known in kept)
+        self._left -= sum(known.size_bytes for known in kept)
         while self._left < 0:
             self._let_go(next(iter(self._known)))
 
     def _let_go(self, key: bytes) -> list[_Known]:
         gone = self._known.pop(key, [])
-        self._left += sum(known.front.size_bytes for known in gone)
+        self._left += sum(known.size_bytes for known in gone)
         return gone
 
 
-def _read_whole(body: bytes) -> tuple[ChatRequest, Front | None, bool]:
-    """The request of a body, its front, and whether no message in it is a command; of a large one, the messages' identities are worked out, too."""
+def _going_on(before: _Known, body: bytes) -> _Known | None:
+    """A request that goes on from an earlier one; None where only the whole body tells what it is."""
+    front = continued(before.front, body) if before.front else None
+    if front is None:
+        return None
+    seen = len(before.request.messages) if before.is_plain else 0
+    known = _Known(front.request, is_plain=before.is_plain and _is_plain(front.request.messages[seen:]))
+    known.front = front
+    return known
+
+
+def _read_whole(body: bytes) -> _Known:
     chat = wire.parse(body)
-    if len(body) > READ_HERE_BYTES:
-        for message in chat.messages:
-            identity(message)
-    return chat, front_of(chat), not any(command_of(message) for message in chat.messages)
+    return _Known(chat, is_plain=_is_plain(chat.messages))
+
+
+def _read_large(body: bytes) -> _Known:
+    """The request of a body with what takes long: the messages' identities, its front."""
+    known = _read_whole(body)
+    for message in known.request.messages:
+        identity(message)
+    _ = known.front
+    return known
+
+
+def _is_plain(messages: Iterable[Message]) -> bool:
+    return not any(map(command_of, messages))
+
+
+def _end_of(known: _Known) -> int:
+    """Where its front ends; 0 without one."""
+    return known.front.end if known.front else 0
 
 
 def _keys(name: str, body: bytes, end: int) -> list[bytes]:
