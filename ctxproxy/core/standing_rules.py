@@ -38,9 +38,9 @@ class Standing(NamedTuple):
     """The indexes of the messages of which the user said that they matter little."""
 
 
-def in_force(messages: Sequence[Message]) -> list[str]:
+def in_force(messages: Sequence[Message], memo: Memo = no_memo) -> list[str]:
     """The rules in force after these messages, the surest first, of equal ones the newest."""
-    return [rule.text for rule in sorted(standing(messages).rules, key=lambda rule: (-rule.weight, -rule.at))]
+    return [rule.text for rule in sorted(standing(messages, memo=memo).rules, key=lambda rule: (-rule.weight, -rule.at))]
 
 
 def standing(messages: Sequence[Message], held: Sequence[str] = (), memo: Memo = no_memo) -> Standing:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import chain
 from typing import NamedTuple
 
 from ctxproxy.core.extractive import CountText, extract, squeeze
 from ctxproxy.core.facts import CHUNK, EDGES, rank
 from ctxproxy.core.frames import is_filler, is_frame, without_frames
 from ctxproxy.core.language import Language, han_share
+from ctxproxy.core.memo import Memo, no_memo
 from ctxproxy.core.messages import Message, Tip, text_of, tool_calls
 from ctxproxy.core.prompts import WORDINGS, Prompt, prompt, rendered
 from ctxproxy.core.records import Summary
@@ -33,7 +36,7 @@ LEAST_PIECE = 5
 LABELS: dict[Language, tuple[str, str]] = {"en": ("Rules and limits, word for word:", "Exact values: "), "zh": ("规则与限制（原文）：", "精确值：")}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Need:
     """A summary that is wanted: of the history up to `tip`, told by these originals and, for what lies before them, by an earlier summary."""
 
@@ -49,8 +52,10 @@ class Need:
     """Texts that are kept word for word beside the summary."""
     forgotten: frozenset[Tip] = frozenset()
     """What was forgotten when this was gathered."""
+    memo: Memo = field(default=no_memo, compare=False, repr=False)
+    """What is read out of messages is remembered there."""
 
-    @property
+    @cached_property
     def covered(self) -> tuple[Message, ...]:
         """The messages that may be summarized: not our own frames, not those that the client keeps out."""
         return tuple(m for m in self.messages if not m.directives.never_summarize and not is_frame(m) and not is_filler(m))
@@ -112,7 +117,7 @@ def _chunks(need: Need, room: int, count_text: CountText) -> list[str]:
         chunks = _packed(rendered(need.covered, need.language, most_chars), room, count_text)
         if len(chunks) < MAX_CALLS:
             return chunks
-    best = extract(need.covered, room * (MAX_CALLS - 2), count_text, need.language)
+    best = extract(need.covered, room * (MAX_CALLS - 2), count_text, need.language, memo=need.memo)
     return _packed(best.splitlines(), room, count_text)[: MAX_CALLS - 1]
 
 
@@ -178,7 +183,8 @@ PARTED = re.compile(r"[^\w./:@#-]|[^\x00-\x7f]")
 def verify(draft: Draft, need: Need, count_text: CountText) -> Verdict:
     """Whether a draft is a summary: whole, no refusal, no echo, no nonsense, smaller than what it covers, in the right script."""
     text = without_frames(draft.text)
-    covered = sum(_tokens(m, count_text) for m in need.covered) + (count_text(need.previous.text) if need.previous else 0)
+    size = count_text(text)
+    covered = _tokens_up_to(max(size, FEW_TOKENS), need, count_text)
     checks = (
         (draft.calls_tools, "calls a tool"),
         (draft.finish_reason not in FINE_ENDS, f"ended by {draft.finish_reason if draft.finish_reason in NAMED_ENDS else 'an unknown reason'}"),
@@ -187,14 +193,28 @@ def verify(draft: Draft, need: Need, count_text: CountText) -> Verdict:
         (covered > FEW_TOKENS and _units(text) < LEAST_UNITS, "says nothing"),
         (_repeats_itself(text), "repeats itself"),
         (_echoes(text, need), "an echo"),
-        (count_text(text) >= covered, "no smaller than what it covers"),
+        (size >= covered, "no smaller than what it covers"),
         (_wrong_script(text, need), "in the wrong script"),
     )
     return next((Verdict(False, reason) for failed, reason in checks if failed), Verdict(True))
 
 
-def _tokens(message: Message, count_text: CountText) -> int:
-    return count_text(text_of(message)) + sum(count_text(call.arguments) + count_text(call.name) for call in tool_calls(message))
+def _tokens_up_to(most: int, need: Need, count_text: CountText) -> int:
+    """The tokens of what is covered, or of so much of it that they are more than `most`: to count all takes longer than to summarize it."""
+    earlier = [need.previous.text] if need.previous else []
+    tokens = 0
+    for text in chain(earlier, chain.from_iterable(map(_texts, need.covered))):
+        tokens += count_text(text)
+        if tokens > most:
+            break
+    return tokens
+
+
+def _texts(message: Message) -> Iterator[str]:
+    yield text_of(message)
+    for call in tool_calls(message):
+        yield call.arguments
+        yield call.name
 
 
 def _units(text: str) -> int:
@@ -240,11 +260,11 @@ def complete(text: str, need: Need, count_text: CountText) -> str:
     rules_label, values_label = LABELS[need.language]
     text = without_frames(text)
     held = level(text)
-    kept = fitting([rule for rule in in_force(need.covered) if level(rule) not in held], int(need.max_tokens * RULES_SHARE), count_text)
+    kept = fitting([rule for rule in in_force(need.covered, need.memo) if level(rule) not in held], int(need.max_tokens * RULES_SHARE), count_text)
     lines = [rules_label, *(f"- {rule}" for rule in kept)] if kept else []
     held = level("\n".join((held, *kept)))
     share = VALUES_SHARE if any(tool_calls(m) for m in need.covered) else BARE_VALUES_SHARE
-    missing = not_in(rank(need.covered), held)
+    missing = not_in(rank(need.covered, need.memo), held)
     chosen = fitting(missing, int(need.max_tokens * share), count_text)
     lines += [values_label + "; ".join(chosen)] if chosen else []
     return "\n".join([text, *lines] if text else lines)

@@ -190,11 +190,12 @@ def need_of(situation: Situation, tip: Tip, policy: SummarizerPolicy, window_tok
         previous = None
     start = places[previous.tip] if previous else 0
     messages = situation.reconciled.history[start:at]
-    language = language_of(situation.reconciled.history) if policy.language == "auto" else policy.language
+    language = language_of(situation.reconciled.history, situation.memo) if policy.language == "auto" else policy.language
     most = min(policy.max_tokens, running.max_summary_tokens if running else policy.max_tokens, max(situation.budget.limit // 4, 64))
     gone = situation.forgotten | situation.cleared
     kept = tuple(m for m, t in zip(messages, situation.reconciled.tips[start:at], strict=True) if t not in gone)
-    return Need(tip, kept, language, most, previous, situation.since, situation.now, tuple(situation.pins), situation.forgotten)
+    times = situation.since, situation.now
+    return Need(tip, kept, language, most, previous, *times, tuple(situation.pins), situation.forgotten, situation.memo)
 
 
 def informed(situation: Situation, summary: Summary) -> Situation:
