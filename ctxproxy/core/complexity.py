@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from statistics import fmean, pstdev
 
-from ctxproxy.core.facts import Kind, anchors
+from ctxproxy.core.facts import anchors
 
 ENTITIES, LENGTHS, TOPICS = 0.4, 0.3, 0.3
 """What each measure counts (003-41)."""
@@ -38,8 +38,7 @@ def complexity(texts: Sequence[str]) -> float:
 
 def entities(texts: Sequence[str]) -> float:
     """Exact values (ids, paths, amounts, dates, names) a text, 1 from `MANY_ENTITIES` on."""
-    known: dict[str, Kind | None] = {}
-    return min(fmean(len(anchors(text, known)) for text in texts) / MANY_ENTITIES, 1.0) if texts else 0.0
+    return min(fmean(len(anchors(text)) for text in texts) / MANY_ENTITIES, 1.0) if texts else 0.0
 
 
 def length_variance(texts: Sequence[str]) -> float:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from itertools import chain
 from operator import itemgetter
 from typing import Literal, NamedTuple, TypeAlias
@@ -18,6 +19,8 @@ from ctxproxy.core.messages import Message, text_of, tool_calls
 Kind: TypeAlias = Literal["url", "email", "path", "id", "version", "date", "amount", "number", "name"]
 
 MAX_VALUE_CHARS = 200
+MOST_WORDS = 16_384
+"""Of which is remembered whether they are values, about 200 bytes each: nearly all words of a text are from a few thousand."""
 EDGES = ".:!?&^~,"
 DIGIT = re.compile(r"\d")
 URL = re.compile(r"https?://[^\s\"'<>`|\\^{}\[\]\u3000-\u303f\u3400-\u9fff\uff00-\uffef]{3,300}")
@@ -39,6 +42,7 @@ DATE = re.compile(
     rf"\b{_MONTHS}\.? \d{{1,2}}(?:st|nd|rd|th)?(?:,? \d{{4}})?\b|\b\d{{1,2}}(?:st|nd|rd|th)? (?:of )?{_MONTHS}(?:,? \d{{4}})?\b"
     r"|(?<!\d)\d{2,4}年(?:\d{1,2}月(?:\d{1,2}[日号])?)?|(?<!\d)\d{1,2}月\d{1,2}[日号]"
 )
+DATE_HINTS = (*["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"], "年", "月")
 _MARKED = re.compile(r"[/\\@_.:#-]")
 """Without one of these, a word of small letters or of another script is plain."""
 _SPACED: tuple[tuple[re.Pattern[str], Kind], ...] = ((URL, "url"), (DATE, "date"), (AMOUNT, "amount"))
@@ -69,22 +73,36 @@ class Fact(NamedTuple):
 VALUE_OF, WEIGHT_OF = itemgetter(0), itemgetter(1)
 
 
-def anchors(text: str, known: dict[str, Kind | None]) -> dict[str, Kind]:
+def anchors(text: str) -> dict[str, Kind]:
     """The exact values of a text with their kinds: URLs, mail addresses, paths, ids, hashes, error codes, versions, dates, amounts, names of
-    code. `known` remembers the kinds of words from one text to the next.
+    code.
     """
     found: dict[str, Kind] = {}
     for pattern, kind in _SPACED:
-        if kind == "url" or DIGIT.search(text):
+        if _may_hold(text, kind):
             text = pattern.sub(lambda match: _note(found, match.group(), kind), text)  # noqa: B023 - called before the loop goes on
-    for chunk in dict.fromkeys(CHUNK.findall(text)):
-        if chunk not in known:
-            value = chunk.strip(EDGES).rstrip("-")
-            known[chunk] = kind_of(value) if len(value) <= MAX_VALUE_CHARS else None
-        own = known[chunk]
-        if own:
-            found.setdefault(chunk.strip(EDGES).rstrip("-"), own)
+    words = [word if len(word) <= MAX_VALUE_CHARS else _stripped(word)[: MAX_VALUE_CHARS + 1] for word in dict.fromkeys(CHUNK.findall(text))]
+    for value, own in filter(None, map(_value_in, words)):
+        found.setdefault(value, own)
     return found
+
+
+@lru_cache(maxsize=MOST_WORDS)
+def _value_in(word: str) -> tuple[str, Kind] | None:
+    value = _stripped(word)
+    kind = kind_of(value) if len(value) <= MAX_VALUE_CHARS else None
+    return (value, kind) if kind else None
+
+
+def _stripped(word: str) -> str:
+    return word.strip(EDGES).rstrip("-")
+
+
+def _may_hold(text: str, kind: Kind) -> bool:
+    """Whether it is worth a look for values of that kind: most texts have none, and a pattern takes longer than a substring."""
+    if kind == "url":
+        return "://" in text
+    return DIGIT.search(text) is not None and (kind != "date" or any(hint in text for hint in DATE_HINTS))
 
 
 def _note(found: dict[str, Kind], value: str, kind: Kind) -> str:
@@ -135,8 +153,7 @@ def _name_kind(value: str) -> Kind | None:
 
 def rank(messages: Sequence[Message], memo: Memo = no_memo) -> list[str]:
     """The exact values of messages, weightiest first: by kind, by who said it (user, call, assistant, result) and how often."""
-    known: dict[str, Kind | None] = {}
-    told = memo(VALUES, messages, lambda message: _values_of(message, known))
+    told = memo(VALUES, messages, _values_of)
     facts = list(chain.from_iterable(told))
     times = Counter(map(VALUE_OF, facts))
     most = dict(sorted(facts, key=WEIGHT_OF))  # the weightiest of a value comes last, and stays
@@ -144,8 +161,8 @@ def rank(messages: Sequence[Message], memo: Memo = no_memo) -> list[str]:
     return sorted(weights, key=weights.__getitem__, reverse=True)
 
 
-def _values_of(message: Message, known: dict[str, Kind | None]) -> tuple[Fact, ...]:
-    said = ((role, anchors(text, known)) for role, text in _said(message))
+def _values_of(message: Message) -> tuple[Fact, ...]:
+    said = ((role, anchors(text)) for role, text in _said(message))
     return tuple(Fact(value, WEIGHTS[kind] * ROLE_WEIGHTS.get(role, 0.5)) for role, found in said for value, kind in found.items())
 
 

@@ -117,7 +117,7 @@ def _sentences(text: str) -> Iterator[str]:
 
 
 def _anchors(role: str, text: str) -> Iterator[tuple[PointKind, str, str, float]]:
-    found = [(value, kind) for value, kind in anchors(text, {}).items() if kind in ANCHOR_KINDS and len(value) <= MAX_KEY_CHARS]
+    found = [(value, kind) for value, kind in anchors(text).items() if kind in ANCHOR_KINDS and len(value) <= MAX_KEY_CHARS]
     found.sort(key=lambda pair: -WEIGHTS[pair[1]])
     share = ROLE_WEIGHTS.get(role, 0.5) * ANCHOR_SHARE
     yield from (("anchor", value, kind, round(WEIGHTS[kind] * share, 2)) for value, kind in found[: MOST_ANCHORS.get(role, MOST_TOOL_ANCHORS)])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
+from functools import lru_cache
 
 from ctxproxy.core.facts import Kind, anchors
 from ctxproxy.core.passages import STOPWORDS
@@ -18,6 +19,8 @@ MARK = "="
 LONGEST_WORD_CHARS = 40
 """Longer ones are encoded data."""
 LEAST_STEM_CHARS = 4
+MOST_STEMS = 16_384
+"""Remembered, about 150 bytes each: nearly all words of a text are from a few thousand."""
 SUFFIXES = (("ies", "y"), ("sses", "ss"), ("ing", ""), ("ed", ""), ("es", "e"), ("s", ""))
 ASKING_PAIRS = """
 什么 怎么 哪些 哪个 为何 多少 我们 你们 他们 之前 记得 还记 得吗 一下 可以 知道 这个 那个 是什 么样 请问 告诉 诉我
@@ -40,15 +43,14 @@ def query_terms(text: str) -> list[str]:
 
 def _terms(text: str, left_out: frozenset[str] = frozenset()) -> Iterator[str]:
     low = text.lower()
-    for word in WORD.findall(low):
-        if len(word) <= LONGEST_WORD_CHARS and word not in left_out:
-            yield _stem(word)
+    yield from map(_stem, [word for word in WORD.findall(low) if len(word) <= LONGEST_WORD_CHARS and word not in left_out])
     if not low.isascii():
         for run in HAN_RUN.findall(low):
             yield from (run[at : at + 2] for at in range(len(run) - 1)) if len(run) > 1 else (run,)
-    yield from (MARK + value.lower() for value, kind in anchors(text, {}).items() if kind in EXACT)
+    yield from (MARK + value.lower() for value, kind in anchors(text).items() if kind in EXACT)
 
 
+@lru_cache(maxsize=MOST_STEMS)
 def _stem(word: str) -> str:
     """A word without a common English ending, so that "painted" finds "paint"; what has a digit in it stays."""
     if len(word) < LEAST_STEM_CHARS or not word.isascii() or not word.isalpha():

@@ -46,7 +46,7 @@ from tests.core.histories import assistant, call, result, user
     ],
 )
 def test_exact_values_are_found(text: str, value: str) -> None:
-    assert value in anchors(text, {})
+    assert value in anchors(text)
 
 
 @pytest.mark.parametrize(
@@ -70,11 +70,11 @@ def test_exact_values_are_found(text: str, value: str) -> None:
     ],
 )
 def test_plain_words_are_no_values(text: str) -> None:
-    assert anchors(text, {}) == {}
+    assert anchors(text) == {}
 
 
 def test_a_part_of_a_value_is_not_found_again() -> None:
-    assert list(anchors("pay $1,200.50 on March 5, 2024", {})) == ["March 5, 2024", "$1,200.50"]
+    assert list(anchors("pay $1,200.50 on March 5, 2024")) == ["March 5, 2024", "$1,200.50"]
 
 
 def test_the_users_values_weigh_more_than_a_tools_and_repeated_ones_more_than_single() -> None:
@@ -92,7 +92,7 @@ def test_the_users_values_weigh_more_than_a_tools_and_repeated_ones_more_than_si
 
 @given(st.text(max_size=300))
 def test_what_is_found_stands_in_the_text(text: str) -> None:
-    assert all(value.replace(" ", "") in "".join(text.split()) for value in anchors(text, {}))
+    assert all(value.replace(" ", "") in "".join(text.split()) for value in anchors(text))
     assert all(kind_of(word) is None or word for word in text.split())
 
 
@@ -103,7 +103,7 @@ def test_time_grows_with_the_length_and_no_faster(trap: str) -> None:
     def took(length: int) -> float:
         text = trap * (length // len(trap))
         start = time.process_time()
-        anchors(text, {})
+        anchors(text)
         return time.process_time() - start
 
     assert took(80_000) < 100 * max(took(10_000), 0.001)
