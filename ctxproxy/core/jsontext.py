@@ -44,6 +44,11 @@ def canonical(value: Any) -> bytes:
     return _CANONICAL.encode(value).encode("ascii")
 
 
+def canonical_text(text: str) -> str:
+    """What `canonical` gives for a text, within a text."""
+    return _CANONICAL.encode(text)
+
+
 def object_of(texts: Mapping[str, bytes]) -> bytes:
     """The JSON object with these keys and the exact texts of their values, in order."""
     pieces = []

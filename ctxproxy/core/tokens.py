@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from ctxproxy.core import jsontext
 from ctxproxy.core.images import MEDIA_TYPES, UNKNOWN, Vision, media_tokens
-from ctxproxy.core.messages import Message
+from ctxproxy.core.messages import PLAIN_KEYS, Message
 
 CountText: TypeAlias = Callable[[str], int]
 
@@ -28,8 +28,6 @@ TOOLS_TOKENS = 12
 """The frame around all tools (the cookbook's `func_end`)."""
 REASONING_KEYS = ("reasoning_content", "reasoning", "reasoning_details", "thinking_blocks")
 """Several names for one text, of which clients send up to three copies: the longest counts."""
-PLAIN_KEYS = frozenset({"role", "content"})
-"""What nearly all messages consist of."""
 OPAQUE_KEYS = frozenset({"type", "id", "index", "format", "signature", "data", "cache_control", "tool_use_id", "encrypted_content", "mime_type"})
 """What no model reads as text: marks for the server, and what is encrypted or binary."""
 
