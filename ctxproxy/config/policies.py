@@ -50,7 +50,7 @@ def choose(settings: Settings, named: str | None, model: str, key: SessionKey | 
     """
     name = next((name for name in (named, _session_profile(settings, key), _route_profile(settings, model)) if name is not None), None)
     arm = ""
-    if name is None and key:
+    if name is None and key and settings.experiment.arms:
         arm = arm_of(settings.experiment.name, key, [(arm.profile, arm.share) for arm in settings.experiment.arms])
     chosen = Choice(settings.context if name is None and not arm else _named(settings, name or arm), arm, name or arm)
     return replace(chosen, policy=_with_own(settings, chosen, own)) if own else chosen

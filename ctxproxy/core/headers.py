@@ -103,6 +103,8 @@ def _single(values: Sequence[str], header: str) -> str | None:
     """A header's one value; a list that some hop has joined with commas is taken apart again (RFC 9110 §5.3)."""
     if not values:
         return None
+    if len(values) == 1 and "," not in values[0]:
+        return values[0].strip(" \t") or None
     found = dict.fromkeys(part.strip(" \t") for value in values for part in value.split(","))
     found.pop("", None)
     if len(found) > 1:

@@ -189,7 +189,10 @@ def with_fields(message: Message, **changes: Any) -> Message:
 
 def leading_system(messages: Sequence[Message]) -> int:
     """How many system or developer messages stand at the front: they are not history."""
-    return next((n for n, m in enumerate(messages) if m.role not in SYSTEM_ROLES), len(messages))
+    for at, message in enumerate(messages):
+        if message.role not in SYSTEM_ROLES:
+            return at
+    return len(messages)
 
 
 def identity(message: Message) -> bytes:

@@ -66,6 +66,15 @@ def frame_of(model: str, *, stream: bool, tools: bytes | None) -> str:
 
     Its first digit tells requests that stream or bring tools from those that do not, as side requests mostly do not.
     """
+    return _frame(model, tools, stream=stream) if tools else _frame_without_tools(model, stream=stream)
+
+
+@lru_cache(maxsize=256)
+def _frame_without_tools(model: str, *, stream: bool) -> str:
+    return _frame(model, None, stream=stream)
+
+
+def _frame(model: str, tools: bytes | None, *, stream: bool) -> str:
     asked = repr((model, stream, tools or b"")).encode("utf-8", "surrogatepass")
     return str(stream + bool(tools)) + hashlib.blake2b(asked, digest_size=16).hexdigest()
 

@@ -189,13 +189,12 @@ async def _relayed(
 def context_headers(session_header: str, prepared: Prepared, got: Got) -> list[tuple[str, str]]:
     """The `X-Context-…` headers of an answer (INTERFACE.md §2)."""
     key = prepared.caller.key
-    actions = ",".join(f"{name}={count}" for name, count in _actions(got)) or "none"
     return [
         *([(session_header, key.name)] if key else []),
         ("X-Context-Tokens-In", str(got.plan.tokens_in)),
         ("X-Context-Tokens-Sent", str(got.plan.tokens_sent)),
         ("X-Context-Budget", str(got.plan.budget.prompt_tokens)),
-        ("X-Context-Actions", actions),
+        ("X-Context-Actions", _actions_shown(got)),
         ("X-Context-Attempts", str(got.calls)),
         ("X-Context-Window", window_shown(prepared.gauge.belief)),
         *([("X-Context-Arm", prepared.caller.arm)] if prepared.caller.arm else []),
@@ -207,12 +206,16 @@ def window_shown(belief: WindowBelief) -> str:
     return f"{belief.window} ({belief.source})"
 
 
-def _actions(got: Got) -> list[tuple[str, int]]:
+def _actions_shown(got: Got) -> str:
+    """`compact_tool_results=3,summarize=1`."""
+    plan = got.plan
+    if not (plan.actions or plan.changed or plan.failed or got.marks):
+        return "none"
     totals: dict[str, int] = {}
     replayed = [("replay", 1)] if got.plan.replays else []
     for name, count in (*got.plan.actions, *replayed, *got.marks, *((f"failed_{name}", 1) for name in got.plan.failed)):
         totals[name] = totals.get(name, 0) + count
-    return list(totals.items())
+    return ",".join(f"{name}={count}" for name, count in totals.items()) or "none"
 
 
 def _note(state: State, request: web.Request, prepared: Prepared, got: Got) -> None:
@@ -227,10 +230,10 @@ def _note(state: State, request: web.Request, prepared: Prepared, got: Got) -> N
     if plan.compacts:
         metrics.compactions.inc()
         metrics.last_gain.set(sum(saved for _, saved in plan.saved))
-    actions = ",".join(f"{name}={count}" for name, count in _actions(got)) or "none"
     session = prepared.caller.key.id if prepared.caller.key else "-"
     request[NOTE] = (
-        f" session={session} tokens={plan.tokens_in}>{plan.tokens_sent} budget={plan.budget.prompt_tokens} actions={actions} calls={got.calls}"
+        f" session={session} tokens={plan.tokens_in}>{plan.tokens_sent} budget={plan.budget.prompt_tokens}"
+        f" actions={_actions_shown(got)} calls={got.calls}"
     )
 
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 
 QUIET_S = 0.02
 """Without a request on its way for so long, there is a lull."""
@@ -28,16 +28,17 @@ class Lull:
         self._looks_left = PATIENT_LOOKS
         self._is_open = False
 
-    @contextmanager
-    def request(self) -> Iterator[None]:
-        """A request is on its way."""
+    def request(self) -> Lull:
+        """To be held while a request is on its way."""
+        return self
+
+    def __enter__(self) -> None:
         self._serving += 1
-        try:
-            yield
-        finally:
-            self._serving -= 1
-            if not self._serving:
-                self._quiet_since = self._clock()
+
+    def __exit__(self, *_: object) -> None:
+        self._serving -= 1
+        if not self._serving:
+            self._quiet_since = self._clock()
 
     @asynccontextmanager
     async def piece(self) -> AsyncIterator[None]:

@@ -44,10 +44,8 @@ class Relayed(web.StreamResponse):
 
     def __init__(self, status: int, reason: str, theirs: Headers, ours: Headers = ()) -> None:
         super().__init__(status=status, reason=reason or None)
-        for name, value in theirs:
-            self.headers.add(name, value)
-        for name, value in ours:
-            self.headers[name] = value
+        self.headers.extend(theirs)
+        self.headers.update(ours)
         self.not_ours_to_add = [name for name in (TYPE, SERVER) if name not in self.headers]
 
 

@@ -148,22 +148,28 @@ def _key_of(name: str) -> bytes:
 
 async def take_in(request: web.Request, most_bytes: int) -> bytes:
     """The body as it came; raises BodyTooLarge before more than the limit is in memory."""
-    too_large = BodyTooLarge(f"the body is larger than listen.max_body_mb allows ({most_bytes} bytes); raise it, or send a smaller body")
     if (request.content_length or 0) > most_bytes:
-        raise too_large
+        raise _too_large(most_bytes)
     parts: list[bytes] = []
     size = 0
-    async for chunk in request.content.iter_any():
+    while not (content := request.content).at_eof():
+        chunk = content.read_nowait() if content.is_eof() else await content.readany()  # a short one is there with its head
         size += len(chunk)
         if size > most_bytes:
-            raise too_large
-        parts.append(chunk)
+            raise _too_large(most_bytes)
+        parts += [chunk] if chunk else []
     return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def _too_large(most_bytes: int) -> BodyTooLarge:
+    return BodyTooLarge(f"the body is larger than listen.max_body_mb allows ({most_bytes} bytes); raise it, or send a smaller body")
 
 
 def decoded(request: web.Request, encoded: bytes, most_bytes: int) -> bytes:
     """A body without its content coding; the same object where it has none."""
-    plain = decode_body(encoded, ",".join(request.headers.getall("Content-Encoding", [])), most_bytes)
+    if "Content-Encoding" not in request.headers:
+        return encoded
+    plain = decode_body(encoded, ",".join(request.headers.getall("Content-Encoding")), most_bytes)
     return encoded if plain == encoded else plain
 
 
