@@ -1,6 +1,6 @@
 """The garbage collector's full rounds, which stop the program for a tenth of a second where a thousand streams are open, wait for a lull.
 
-Only objects that refer to each other in a ring wait for them; all else goes at once, as ever. The young are looked at as ever, too.
+Only objects that refer to each other in a ring wait for them; all else goes at once, as ever. The young are looked at as ever, too, but less often.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ LOOK_S = 1.0
 """How often is looked whether there is a lull."""
 SOONEST_S, LATEST_S = 10.0, 60.0
 """How long after the last round one is done in a lull, and when one is done beside the requests."""
+YOUNG = 5000
+"""Objects that are made before the young ones are looked through: by then most requests' own are gone, which are looked at in vain else."""
 NEVER = 1 << 30
 """Collections of the middle generation before the oldest's turn."""
 
@@ -32,7 +34,7 @@ class FullRounds:
         gc.collect()
         gc.freeze()
         young, middle, _ = gc.get_threshold()
-        gc.set_threshold(young, middle, NEVER)
+        gc.set_threshold(max(young, YOUNG), middle, NEVER)
 
     async def look(self) -> None:
         """Do a round if it is time, and if there is anything that a round could find."""

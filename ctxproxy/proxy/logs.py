@@ -8,7 +8,7 @@ import re
 import sys
 import time
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Literal, TextIO
 
 CREDENTIAL = re.compile(r"(?i)(bearer\s+|\b(?:sk|pk|rk|xai|gsk|key)-)[\w.~+/=-]{4,}")
 """What looks like a key, wherever it comes from: an upstream's words may repeat one."""
@@ -38,6 +38,16 @@ class _Text(logging.Formatter):
         return without_credentials(line)
 
 
+class _Lines(logging.StreamHandler[TextIO]):
+    """Standard error is written at each line's end by itself (the manual of `sys.stderr`)."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            self.stream.write(self.format(record) + "\n")
+        except Exception:  # noqa: BLE001 - as in the library's own
+            self.handleError(record)
+
+
 class _Json(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         when = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
@@ -55,14 +65,17 @@ def on_one_line(text: str) -> str:
 def without_credentials(text: str) -> str:
     """The text with everything that looks like a key masked."""
     folded = text.casefold()
-    return CREDENTIAL.sub(lambda found: found[1] + "***", text) if any(mark in folded for mark in MARKS) else text
+    for mark in MARKS:
+        if mark in folded:
+            return CREDENTIAL.sub(lambda found: found[1] + "***", text)
+    return text
 
 
 def set_up(level: str, form: Literal["text", "json"]) -> None:
     """Send the program's log to standard error; libraries are heard from warnings on, since their debug lines hold headers."""
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False  # no format of ours tells them
     logging._srcfile = None  # noqa: SLF001  nor where in the code; so the manual says ("Optimization")
-    handler = logging.StreamHandler(sys.stderr)
+    handler = _Lines(sys.stderr)
     handler.setFormatter(_Json() if form == "json" else _Text())
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
     logging.getLogger("ctxproxy").setLevel(level.upper())

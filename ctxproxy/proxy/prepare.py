@@ -116,8 +116,10 @@ async def prepare(state: State, settings: Settings, chat: ChatRequest, caller: C
     gauge = await state.gauges.of(settings, caller.policy, caller.target.origin, chat.model)
     decisions = await decisions_for(state, session, reconciled.tips)
     user = user_of(caller, session)
-    opening = Opening(caller, reconciled.history, gauge.belief.window, chat.max_output, gauge.tokenizer.count, bare is not None)
-    preload = await preload_for(state, settings, session, opening) if user else ()
+    preload: tuple[Message, ...] = ()
+    if user:
+        opening = Opening(caller, reconciled.history, gauge.belief.window, chat.max_output, gauge.tokenizer.count, bare is not None)
+        preload = await preload_for(state, settings, session, opening)
     added = bare is not None or bool(preload) or (settings.retrieval.kind != "off" and user != "")
     slow = len(chat.body) > counting.THREAD_ABOVE_BYTES and state.counts.takes_long(past, leading, gauge.tokenizer, chat.model)
     if slow and not added and reconciled.joined is not Joined.THIN and _surely_as_it_came(chat, caller.policy, gauge.belief, session, decisions):

@@ -31,20 +31,24 @@ class Body:
     async def __anext__(self) -> bytes:
         content = self._content
         while not content.at_eof():
-            now = self._waiting_since_s = self._loop.time()
-            if self._watch is None:
-                self._watch_from(now)
             try:
-                chunk = await content.readany()
+                chunk = content.read_nowait() or await self._waited_for()
             except (aiohttp.ClientError, OSError, RuntimeError) as error:  # RuntimeError: read on after `close`
                 self.close()
                 raise within_the_body(error, self._raw.url, idle_s=self._idle_timeout_s) from error
-            finally:
-                self._waiting_since_s = None
             if chunk:
                 return chunk
         self._stop_watching()
         raise StopAsyncIteration
+
+    async def _waited_for(self) -> bytes:
+        now = self._waiting_since_s = self._loop.time()
+        if self._watch is None:
+            self._watch_from(now)
+        try:
+            return await self._content.readany()
+        finally:
+            self._waiting_since_s = None
 
     def close(self) -> None:
         """Give up the connection if the body is not at its end; else nothing."""

@@ -10,6 +10,7 @@ import socket
 import urllib.request
 from collections.abc import AsyncIterator, Mapping
 from contextvars import ContextVar
+from functools import lru_cache
 from typing import Any
 
 import aiohttp
@@ -234,8 +235,13 @@ class _Bytes(aiohttp.Payload):
             await writer.write(view[at : at + WRITE_BYTES])
 
 
+@lru_cache(maxsize=256)
+def _parsed(url: str) -> URL:
+    return URL(url, encoded=url.isascii())
+
+
 def _url(call: Call) -> URL:
-    url = URL(call.url, encoded=call.url.isascii())
+    url = _parsed(call.url)
     if url.user is not None and any(name.lower() == "authorization" for name, _ in call.headers):
         return url.with_user(None)  # the client's own credential wins, as over `upstream.api_key`
     return url

@@ -417,7 +417,7 @@ async def test_a_chunk_that_comes_in_the_instant_of_the_time_limit_is_in_time(ht
         await anext(chunks)
         reading = asyncio.ensure_future(anext(chunks))
         await asyncio.sleep(0)
-        response._body._look()  # of the first wait
+        response._body._watched_since_s = response._body._waiting_since_s  # whether or not the first chunk was waited for
         response._raw.content.feed_data(b"just in time")
         response._body._look()  # the time limit of this one is reached before its reader has been woken
         assert await reading == b"just in time"
