@@ -7,9 +7,11 @@ after a restart, and no conversation is another one for a command that was given
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TypeAlias
+
+from msgspec import structs
 
 from ctxproxy.core.messages import SYSTEM_ROLES, Message, text_of
 from ctxproxy.core.wire import ChatRequest
@@ -107,7 +109,7 @@ def heard(chat: ChatRequest, *, enabled: bool) -> Heard:
     if not gone:
         return Heard(chat, None)
     kept = tuple(message for at, message in enumerate(chat.messages) if at not in gone)
-    return Heard(replace(chat, messages=kept, is_part=True), command)
+    return Heard(structs.replace(chat, messages=kept, is_part=True), command)
 
 
 def command_of(message: Message) -> Command | None:

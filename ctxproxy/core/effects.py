@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+import msgspec
+
 from ctxproxy.core.messages import Tip
 from ctxproxy.core.records import NOTHING_SPENT, Checkpoint, Manner, Pin, SessionKey, Spent, StoredMessage, Summary, WindowBelief
 
 
-@dataclass(frozen=True, slots=True)
-class OpenSession:
+class OpenSession(msgspec.Struct, frozen=True):
     """Make the session if it is not there; else note its use. `manner` "unknown", `frame` "" and `system` None leave what is known."""
 
     key: SessionKey
@@ -40,16 +41,14 @@ class Choose:
     tag: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class AppendMessages:
+class AppendMessages(msgspec.Struct, frozen=True):
     """Add messages to the raw log, oldest first; those already there stay as they are, but a whole one replaces a partial one."""
 
     key: SessionKey
     messages: tuple[StoredMessage, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class MoveTip:
+class MoveTip(msgspec.Struct, frozen=True):
     """Let the conversation stand at `to`, if it stands at `expected` (compare-and-set; None: wherever it stands).
 
     With `required`, nothing of the list that it is in is carried out if it stands elsewhere.
@@ -61,8 +60,7 @@ class MoveTip:
     required: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class CountUse:
+class CountUse(msgspec.Struct, frozen=True):
     """Add to the session's counters."""
 
     key: SessionKey

@@ -169,7 +169,7 @@ def _prepared(before: Transcript, little: Collection[Tip]) -> Transcript:
 
 
 def _to_go_first(message: Message) -> Message:
-    return replace(message, directives=message.directives._replace(drop_first=True))
+    return message.with_directives(message.directives._replace(drop_first=True))
 
 
 # --- where rules stand -------------------------------------------------------------------------------------------------------------

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
+
+import msgspec
+from msgspec.structs import force_setattr
 
 from ctxproxy.core import jsontext
 
@@ -48,23 +50,35 @@ class ToolCall(NamedTuple):
     arguments: str
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(msgspec.Struct, frozen=True, eq=False):
     """One message: `raw` is its exact JSON text (UTF-8, without `x_context`), `fields` the decoded object."""
 
     raw: bytes
-    fields: Mapping[str, Any] = field(compare=False, hash=False, repr=False)
+    fields: Mapping[str, Any]
     directives: Directives = NO_DIRECTIVES
-    _calls: tuple[ToolCall, ...] | None = field(default=None, init=False, compare=False, hash=False, repr=False)
+    _calls: tuple[ToolCall, ...] | None = None
     """Read once: every stage asks."""
-    _digest: bytes = field(default=b"", init=False, compare=False, hash=False, repr=False)
-    _role: str | None = field(default=None, init=False, compare=False, hash=False, repr=False)
-    _identity: bytes = field(default=b"", init=False, compare=False, hash=False, repr=False)
-    _link: tuple[Tip, Tip] | None = field(default=None, init=False, compare=False, hash=False, repr=False)
+    _digest: bytes = b""
+    _role: str | None = None
+    _identity: bytes = b""
+    _link: tuple[Tip, Tip] | None = None
     """The tip of a history that it was seen to follow, and the tip with it."""
-    _tokens: tuple[str, int] | None = field(default=None, init=False, compare=False, hash=False, repr=False)
+    _tokens: tuple[str, int] | None = None
     """A way of counting, and what it gave."""
-    _past: object = field(default=None, init=False, compare=False, hash=False, repr=False)
+    _past: object = None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Message) and self.raw == other.raw and self.directives == other.directives
+
+    def __hash__(self) -> int:
+        return hash((self.raw, self.directives))
+
+    def __repr__(self) -> str:
+        return f"Message(raw={self.raw!r}, directives={self.directives!r})"
+
+    def with_directives(self, directives: Directives) -> Message:
+        """The same message under other directives."""
+        return Message(self.raw, self.fields, directives)
 
     @property
     def past(self) -> object:
@@ -73,14 +87,14 @@ class Message:
 
     def keep_past(self, past: object) -> None:
         """Keep what is known of the history that ends with it."""
-        object.__setattr__(self, "_past", past)
+        force_setattr(self, "_past", past)
 
     @property
     def role(self) -> str:
         role = self._role
         if role is None:
             told = self.fields.get("role")
-            object.__setattr__(self, "_role", role := told if isinstance(told, str) else "")
+            force_setattr(self, "_role", role := told if isinstance(told, str) else "")
         return role
 
     @property
@@ -91,20 +105,20 @@ class Message:
     def digest(self) -> bytes:
         """The digest of `raw`, under which what is known of the message is remembered."""
         if not self._digest:
-            object.__setattr__(self, "_digest", digest(self.raw))
+            force_setattr(self, "_digest", digest(self.raw))
         return self._digest
 
     def identified(self, identify: Callable[[Message], bytes]) -> bytes:
         """Its identity, which `identify` gives the first time."""
         if not self._identity:
-            object.__setattr__(self, "_identity", identify(self))
+            force_setattr(self, "_identity", identify(self))
         return self._identity
 
     def counted(self, way: str, count: Callable[[Message], int]) -> int:
         """Its tokens, which `count` gives where it was not counted in the same way the last time."""
         known = self._tokens
         if known is None or known[0] != way:
-            object.__setattr__(self, "_tokens", known := (way, count(self)))
+            force_setattr(self, "_tokens", known := (way, count(self)))
         return known[1]
 
     def is_counted(self, way: str) -> bool:
@@ -114,7 +128,7 @@ class Message:
     def tip_behind(self, parent: Tip, identify: Callable[[Message], bytes]) -> Tip:
         """The tip of a history that goes on from `parent` with it, remembered as such (`tips_of`)."""
         tip = next_tip(parent, self.identified(identify))
-        object.__setattr__(self, "_link", (parent, tip))
+        force_setattr(self, "_link", (parent, tip))
         return tip
 
     @property
@@ -122,7 +136,7 @@ class Message:
         """What `tool_calls` gives."""
         calls = self._calls
         if calls is None:
-            object.__setattr__(self, "_calls", calls := _calls(self))
+            force_setattr(self, "_calls", calls := _calls(self))
         return calls
 
 

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
+
+from msgspec import structs
 
 from ctxproxy.core import cuts, jsontext, wire
 from ctxproxy.core.markers import MARKER_DIGITS
@@ -89,8 +91,8 @@ def offered(chat: ChatRequest) -> ChatRequest:
     """A request with the tool behind its own ones; every other byte stays."""
     own = (chat.tools or b"[]").strip()[1:-1].strip()
     tools = b"[" + own + (b"," if own else b"") + jsontext.encode(TOOL) + b"]"
-    changed = replace(chat, values={**chat.values, "tools": tools}, tools=tools)
-    return replace(changed, body=wire.render(changed, changed.messages))
+    changed = structs.replace(chat, values={**chat.values, "tools": tools}, tools=tools)
+    return structs.replace(changed, body=wire.render(changed, changed.messages))
 
 
 def asks_only(message: Message) -> bool:

@@ -6,8 +6,9 @@ Must not know of HTTP; `ReplyAssembler` takes the data of each event (`sse.Event
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from ctxproxy.core import jsontext
 from ctxproxy.core.fragments import Calls, Pieces, Tree, add, built
@@ -22,8 +23,7 @@ UNUSUAL_IN_A_ROW = 3
 MANY_PIECES = 128
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(msgspec.Struct, frozen=True):
     """Token counts as the upstream reports them; `cached_tokens` None where it says nothing of its cache."""
 
     prompt_tokens: int
@@ -31,8 +31,7 @@ class Usage:
     cached_tokens: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(msgspec.Struct, frozen=True):
     """One of the answers; `finish_reason` None where it broke off."""
 
     index: int
@@ -40,8 +39,7 @@ class Choice:
     finish_reason: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(msgspec.Struct, frozen=True):
     """A whole answer, or what has come of it."""
 
     choices: tuple[Choice, ...]

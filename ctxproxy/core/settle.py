@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from ctxproxy.core.checkpoints import anchored
 from ctxproxy.core.effects import AppendMessages, CountUse, Effect, MoveTip, OpenSession, PutCheckpoint
@@ -13,8 +13,7 @@ from ctxproxy.core.sessions import Joined, moves_tip, to_store
 from ctxproxy.core.situation import Situation
 
 
-@dataclass(frozen=True, slots=True)
-class Ending:
+class Ending(msgspec.Struct, frozen=True):
     """How a request ended: `replies` has a message a choice, [] if nothing of an answer came."""
 
     key: SessionKey

@@ -6,10 +6,10 @@ Must not know of budgets or sessions. `render` gives the client's own body objec
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import msgspec
+from msgspec import structs
 
 from ctxproxy.core import jsontext
 from ctxproxy.core.messages import NO_DIRECTIVES, Directives, Message, read
@@ -21,14 +21,13 @@ OUTPUT_KEYS = ("max_completion_tokens", "max_tokens")
 _NOTHING: Mapping[str, bytes] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class ChatRequest:
+class ChatRequest(msgspec.Struct, frozen=True, eq=False):
     """A request body, taken apart; `body` is what the client sent, to the byte."""
 
-    body: bytes = field(repr=False)
-    values: Mapping[str, bytes] = field(repr=False)
+    body: bytes
+    values: Mapping[str, bytes]
     """Exact JSON text of each top-level value in the client's order; that of "messages" is b"", they stand in `messages`."""
-    messages: tuple[Message, ...] = field(repr=False)
+    messages: tuple[Message, ...]
     """Without `x_context`, which is in their directives."""
     model: str
     stream: bool
@@ -38,17 +37,26 @@ class ChatRequest:
     output_key: str | None
     """The key that `max_output` stands under."""
     n: int
-    tools: bytes | None = field(repr=False)
+    tools: bytes | None
     """Exact JSON text; None if absent or null, as with the next two."""
-    functions: bytes | None = field(repr=False)
-    response_format: bytes | None = field(repr=False)
+    functions: bytes | None
+    response_format: bytes | None
     include_usage: bool
     has_directives: bool
     """Some message had an `x_context`, so that `body` itself cannot be forwarded."""
     is_part: bool = False
     """The body holds more messages than `messages`, which are not for the upstream."""
-    array: msgspec.Raw | None = field(default=None, repr=False, compare=False)
+    array: msgspec.Raw | None = None
     """The list of messages as it stands in the body; None where the body was not read as a whole."""
+
+    def __eq__(self, other: object) -> bool:
+        """Whether the same was asked for, to the byte; how much of the body was read at once does not count."""
+        return isinstance(other, ChatRequest) and msgspec.structs.astuple(self)[:-1] == msgspec.structs.astuple(other)[:-1]
+
+    __hash__ = None  # type: ignore[assignment]  # its values are a dictionary
+
+    def __repr__(self) -> str:
+        return f"ChatRequest(model={self.model!r}, stream={self.stream}, max_output={self.max_output}, n={self.n})"
 
 
 class Read(NamedTuple):
@@ -76,7 +84,7 @@ def parse(body: bytes) -> ChatRequest:
 
 def without_bytes(request: ChatRequest) -> ChatRequest:
     """What the request says, without the bytes that it came as: enough to keep it, not to send it."""
-    return replace(request, body=b"", values={}, tools=None, functions=None, response_format=None, array=None)
+    return structs.replace(request, body=b"", values={}, tools=None, functions=None, response_format=None, array=None)
 
 
 def read_all(raws: Sequence[msgspec.Raw], at: int = 0) -> Read:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection, Sequence
-from dataclasses import dataclass
 from typing import Protocol
+
+import msgspec
 
 from ctxproxy.core.effects import Effect
 from ctxproxy.core.messages import Tip
@@ -40,8 +41,7 @@ class Tokenizer(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(msgspec.Struct, frozen=True):
     """A request to an upstream; `url` is absolute, hop-by-hop headers and Host are already left out."""
 
     method: str

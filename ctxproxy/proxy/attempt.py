@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
+import msgspec
+
 from ctxproxy.core.codings import MAX_BYTES, Decoder, decode_body, decoder
 from ctxproxy.core.overflow import OTHER, Verdict, classify, classify_event, classify_finish
 from ctxproxy.core.plain_answers import plain_answer
@@ -27,8 +29,7 @@ HOLD_EMPTY_S = 0.1
 """How long events without any content (a bare role) are held back, to see whether an error follows them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Whole:
+class Whole(msgspec.Struct, frozen=True):
     """An answer that is there as a whole: raw body as it came, and what it says."""
 
     response: Response

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
 from typing import assert_never
 
 from aiohttp import web
+from msgspec import structs
 
 from ctxproxy.config import own_keys
 from ctxproxy.config.policies import Choice, choose
@@ -62,7 +62,7 @@ async def _standing(state: State, settings: Settings, chat: ChatRequest, caller:
     if caller.mode == "auto" and leading_system(chat.messages) == len(chat.messages):
         session = await state.store.session(key)
         if session is not None and session.manner != "full":
-            caller = replace(caller, mode="append")
+            caller = structs.replace(caller, mode="append")
     return await prepare(state, settings, chat, caller, lambda: None)
 
 

@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import msgspec
+
 from ctxproxy.config.schema import Settings
 from ctxproxy.core.policy import Policy
 from ctxproxy.core.records import WindowBelief
@@ -17,8 +19,7 @@ MOST_MODELS = 1000
 """That are remembered; clients name them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Gauge:
+class Gauge(msgspec.Struct, frozen=True):
     """How prompts for a model are measured."""
 
     tokenizer: Tokenizer

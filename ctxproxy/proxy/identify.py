@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from urllib.parse import urlsplit
 
+import msgspec
 from aiohttp import web
 
 from ctxproxy.config.policies import choose
@@ -32,8 +32,7 @@ def origin_of(base_url: str) -> str:
     return f"{parts.scheme}://{parts.netloc}" if parts.netloc else base_url
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(msgspec.Struct, frozen=True):
     """Where a request goes, and with which key if it brings none."""
 
     base_url: str
@@ -45,8 +44,7 @@ class Target:
         return origin_of(self.base_url)
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
+class Caller(msgspec.Struct, frozen=True):
     """A request's session and policy; `key` None: it has no session and nothing is remembered."""
 
     target: Target

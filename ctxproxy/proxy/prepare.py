@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+import msgspec
+from msgspec import structs
 
 from ctxproxy.config.policies import policy_for
 from ctxproxy.config.schema import Settings
@@ -37,8 +40,7 @@ from ctxproxy.proxy.state import State
 NO_TIPS: frozenset[Tip] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class Ask:
+class Ask(msgspec.Struct, frozen=True):
     """What a prompt is asked with, beside its messages."""
 
     model: str
@@ -65,8 +67,7 @@ class Decisions:
 NOTHING_DECIDED = Decisions()
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
+class Prepared(msgspec.Struct, frozen=True):
     """A request with all that was looked up for it."""
 
     chat: ChatRequest
@@ -141,7 +142,7 @@ def as_chosen(settings: Settings, caller: Caller, model: str, session: Session |
     """The caller under the policy that its session's own keys make of its request's."""
     if session is None or not session.overrides:
         return caller
-    return replace(caller, policy=policy_for(settings, caller.profile or None, model, session.key, session.overrides))
+    return structs.replace(caller, policy=policy_for(settings, caller.profile or None, model, session.key, session.overrides))
 
 
 def _surely_as_it_came(chat: ChatRequest, policy: Policy, belief: WindowBelief, session: Session | None, decisions: Decisions) -> bool:

@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import replace
 
 from aiohttp import web
+from msgspec import structs
 
 from ctxproxy.config.schema import Settings
 from ctxproxy.core import jsontext, recall_tool
@@ -45,7 +45,7 @@ async def recalled(state: State, request: web.Request, settings: Settings, prepa
     rounds = Rounds(state, request, settings, prepared, prepared.bare, got)
     result = await _shown(state.tasks, rounds, await rounds.unless_refused(got.result))
     marks = [mark for mark in (("recall", rounds.use.answered), ("recall_refused", int(rounds.use.refused))) if mark[1]]
-    return replace(got, result=result, marks=(*got.marks, *marks), recall=rounds.use)
+    return structs.replace(got, result=result, marks=(*got.marks, *marks), recall=rounds.use)
 
 
 async def _shown(tasks: Tasks, rounds: Rounds, result: Stream | Whole | Refused) -> Stream | Whole | Refused:

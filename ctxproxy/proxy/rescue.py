@@ -6,11 +6,12 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal, assert_never
 
+import msgspec
 from aiohttp import web
+from msgspec import structs
 
 from ctxproxy.config.schema import Settings
 from ctxproxy.core import ladder, wire
@@ -43,8 +44,7 @@ PLAN_HERE_MESSAGES, PLAN_HERE_TOKENS = 100, 2000
 Decide = Callable[[Situation], Plan]
 
 
-@dataclass(frozen=True, slots=True)
-class Got:
+class Got(msgspec.Struct, frozen=True):
     """What came of a request, and the plan that it came of."""
 
     result: Stream | Whole | Refused
@@ -53,7 +53,7 @@ class Got:
     attempts: int
     marks: tuple[tuple[str, int], ...] = ()
     """What was done beside the plan's stages, for `X-Context-Actions`."""
-    changes: Mapping[str, bytes] = field(default_factory=dict)
+    changes: Mapping[str, bytes] = {}
     """Values that were sent in place of the request's own."""
     recall: RecallUse | None = None
     """What the model did with the recall tool; None where it was not offered."""
@@ -71,8 +71,7 @@ class Got:
         return "rescued" if self.attempts > 1 else ""
 
 
-@dataclass(frozen=True, slots=True)
-class Ready:
+class Ready(msgspec.Struct, frozen=True):
     """A plan, what it was made from, and the body that carries it out."""
 
     situation: Situation
@@ -96,7 +95,7 @@ class Rescue:
 
     def let_go(self) -> Prepared:
         """What was prepared, without the request's bytes: nothing is sent any more, and an answer may take minutes."""
-        self._prepared = replace(self._prepared, chat=wire.without_bytes(self._prepared.chat))
+        self._prepared = structs.replace(self._prepared, chat=wire.without_bytes(self._prepared.chat))
         return self._prepared
 
     @cached_property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, TypeAlias
 
@@ -182,7 +182,7 @@ def pinned_histories(draw: st.DrawFn) -> list[Message]:
     messages = [_lighter(m) for m in draw(histories()) + (draw(histories()) if draw(st.booleans()) else [])]
     messages = messages[leading_system(messages) :]
     for at in draw(st.lists(st.integers(0, len(messages) - 1), max_size=2)) if draw(st.booleans()) else []:
-        messages[at] = replace(messages[at], directives=Directives(pin=True))
+        messages[at] = messages[at].with_directives(Directives(pin=True))
     return messages
 
 

@@ -204,3 +204,11 @@ def test_a_message_is_counted_once_for_each_way_in_a_row() -> None:
 def test_the_digest_of_a_message_is_that_of_its_bytes() -> None:
     message = read(b'{"role": "user"}')
     assert message.digest == message.digest == digest(b'{"role": "user"}')
+
+
+def test_a_message_is_its_bytes_and_its_directives_whatever_is_known_of_it():
+    one, other = make({"role": "user", "content": "hi"}), make({"role": "user", "content": "hi"})
+    assert one.calls == () and one.digest and tips_of(ROOT, [one], identity)
+    assert (one, hash(one), repr(one)) == (other, hash(other), repr(other))
+    pinned = one.with_directives(Directives(pin=True))
+    assert (pinned.raw, pinned.past, pinned == one, one == "hi") == (one.raw, None, False, False)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from ctxproxy.core import wire
 from ctxproxy.core.messages import Message, make, read
@@ -90,7 +90,7 @@ def test_some_requests_cannot_carry_it(rest: bytes, *, offers: bool, taken: bool
 
 
 def test_tools_that_cannot_be_read_are_none() -> None:
-    chat = replace(request(), tools=b"[nonsense")
+    chat = structs.replace(request(), tools=b"[nonsense")
     assert (can_offer(chat), has_tools(chat)) == (False, False)
 
 

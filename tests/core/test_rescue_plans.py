@@ -108,7 +108,7 @@ def test_nothing_is_cut_where_clearing_is_enough_or_cutting_gains_nothing_or_nob
     for limit in (0, 900):
         assert shortened(s, tightened(s.budget, s.budget.fixed + limit)) == cleared(s)
     pinned = lasting("line of a pasted log\n" * 2000)
-    history = [*pinned.reconciled.history[:-1], replace(pinned.reconciled.history[-1], directives=Directives(pin=True))]
+    history = [*pinned.reconciled.history[:-1], pinned.reconciled.history[-1].with_directives(Directives(pin=True))]
     kept = replace(pinned, reconciled=replace(pinned.reconciled, history=tuple(history)))
     assert shortened(kept, tightened(kept.budget, kept.budget.fixed + 500)) == cleared(kept)
     unasked = Chain(Policy()).situation([assistant("hi " * 900)], 100_000)

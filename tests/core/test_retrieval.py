@@ -200,7 +200,7 @@ def test_forgotten_messages_never_come_back() -> None:
 
 def test_what_a_client_let_expire_does_not_come_back() -> None:
     history = long_ago(LOCKER, question="Which number opens the locker at the gym?")
-    history[2] = replace(history[2], directives=Directives(expire_after_turns=2))
+    history[2] = history[2].with_directives(Directives(expire_after_turns=2))
     assert LOCKER not in texts(history)
 
 

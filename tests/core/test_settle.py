@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from msgspec import structs
+
 from ctxproxy.core.checkpoints import anchored
 from ctxproxy.core.effects import AppendMessages, CountUse, Effect, MoveTip, OpenSession, PutCheckpoint
 from ctxproxy.core.messages import ROOT, Message, identity, make, next_tip
@@ -64,7 +66,7 @@ def test_use_is_counted_in_logical_and_in_sent_tokens() -> None:
 
 def test_what_the_request_cost_is_added_to_what_the_session_has_cost() -> None:
     s, spent = situation([user("hello")]), Spent(cost_all=7.5, reported_requests=1)
-    assert settled(s, replace(ending(ANSWER), spent=spent))[CountUse].spent == spent
+    assert settled(s, structs.replace(ending(ANSWER), spent=spent))[CountUse].spent == spent
     assert settled(s, ending(ANSWER))[CountUse].spent == Spent()
 
 

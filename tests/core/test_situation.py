@@ -18,7 +18,7 @@ def situation(messages: list[Message], *, limit: int = 1000, policy: Policy | No
 
 
 def test_the_base_is_the_history_with_its_pins_and_counts() -> None:
-    messages = [*talk(2), replace(user("kept"), directives=Directives(pin=True))]
+    messages = [*talk(2), user("kept").with_directives(Directives(pin=True))]
     base = base_transcript(situation(messages))
     assert [entry.message for entry in base.entries] == messages
     assert [entry.pinned for entry in base.entries] == [False] * 5 + [True]
@@ -26,7 +26,7 @@ def test_the_base_is_the_history_with_its_pins_and_counts() -> None:
 
 
 def test_what_is_forgotten_or_expired_is_neither_in_the_base_nor_among_the_originals() -> None:
-    messages = [replace(user("for one turn"), directives=Directives(expire_after_turns=1)), *talk(2)[1:]]
+    messages = [user("for one turn").with_directives(Directives(expire_after_turns=1)), *talk(2)[1:]]
     s = situation(messages)
     forgotten = replace(s, forgotten=frozenset({s.reconciled.tips[2]}))
     assert gone_tips(forgotten) == {s.reconciled.tips[0], s.reconciled.tips[2]}

@@ -155,6 +155,6 @@ def test_equal_results_in_two_places_are_each_marked_with_their_own_place() -> N
 
 
 def test_arguments_of_a_message_that_must_stay_are_not_cut() -> None:
-    kept = replace(call("c", text=FILLER * 200), directives=Directives(never_summarize=True))
+    kept = call("c", text=FILLER * 200).with_directives(Directives(never_summarize=True))
     messages = [user("q"), kept, result("c", "done"), call("d", text=FILLER * 200), result("d", "done"), user("now")]
     assert changed(rewrite(STAGE, messages, context())) == [3]
