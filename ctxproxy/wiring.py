@@ -30,6 +30,7 @@ from ctxproxy.proxy.distilling import Distiller
 from ctxproxy.proxy.erasing import Eraser
 from ctxproxy.proxy.fact_backfill import read_earlier
 from ctxproxy.proxy.fact_desk import FactDesk
+from ctxproxy.proxy.foresight import Foresight
 from ctxproxy.proxy.gauges import Gauges
 from ctxproxy.proxy.health import Health
 from ctxproxy.proxy.index_desk import IndexDesk
@@ -151,17 +152,15 @@ class _Tokenizers:
 async def running_state(settings: Callable[[], Settings], seat: Seat | None = None) -> AsyncIterator[State]:
     """The shell's parts, opened and closed in order; with a seat, those of one worker among several."""
     first = settings()
-    secret = tenant_secret(Path(first.data_dir))
-    upstreams = _Upstreams(settings)
+    secret, upstreams = tenant_secret(Path(first.data_dir)), _Upstreams(settings)
     embedder = await _embedder(first.retrieval, upstreams)
     store = await open_store(store_url(first), on_damage=_told_damage, cache_bytes=int(first.store.cache_mb * MEGABYTE))
     known, tasks, metrics = _Tokenizers(), Tasks(), Metrics(seat.figures if seat else None)
     readings, lull, claims = Readings(READINGS_BYTES), Lull(), Claims(Path(first.data_dir))
-    facts = FactDesk(store, readings, metrics, tasks, lull)
+    facts, foresight = FactDesk(store, readings, metrics, tasks, lull), Foresight(tasks, lull)
     vectors = VectorDesk(store, metrics, tasks, lull, embedder, first.retrieval.cache_mb * MEGABYTE, lambda: settings().retrieval.kind in BY_MEANING)
     index = IndexDesk(store, metrics, tasks, lull, lambda: settings().retrieval.kind != "off", vectors.begin)
-    bodies = Bodies(int(first.sessions.cache_mb * MEGABYTE))
-    desk = SummaryDesk(store, upstreams, metrics, tasks, facts, index, claims)
+    bodies, desk = Bodies(int(first.sessions.cache_mb * MEGABYTE)), SummaryDesk(store, upstreams, metrics, tasks, facts, index, claims)
     files, note_search, book = MemoryFiles(Path(first.data_dir)), NoteSearch(Path(first.data_dir)), WindowBook(store)
     state = State(
         settings=settings,
@@ -172,6 +171,7 @@ async def running_state(settings: Callable[[], Settings], seat: Seat | None = No
         windows=book,
         gauges=Gauges(known.get, known.loaded, lambda model: tokenizers.encoding_for(model) is not None, book),
         summaries=desk,
+        foresight=foresight,
         bodies=bodies,
         counts=Counts(COUNTS_BYTES),
         identities=Identities(IDENTITIES_BYTES),
@@ -182,7 +182,7 @@ async def running_state(settings: Callable[[], Settings], seat: Seat | None = No
         health=Health(time.time),
         metrics=metrics,
         notes=Notes(files, store, desk, metrics, tasks, time.time),
-        eraser=Eraser(store, [files, note_search, facts, index, vectors, bodies]),
+        eraser=Eraser(store, [files, note_search, facts, index, vectors, bodies, foresight]),
         facts=facts,
         index=index,
         vectors=vectors,

@@ -12,6 +12,7 @@ from dataclasses import replace
 from ctxproxy.core.budget import unhurried
 from ctxproxy.core.checkpoints import BY_HAND, freeze, holds_only, is_expansion, is_rescue, replay, resume
 from ctxproxy.core.costs import trigger, worth_it
+from ctxproxy.core.foresight import come_true
 from ctxproxy.core.kept_texts import narrowed, rules_room, with_kept
 from ctxproxy.core.language import language_of
 from ctxproxy.core.messages import Tip
@@ -60,7 +61,7 @@ def _planned(s: Situation, base: Transcript, checkpoint: Checkpoint | None) -> P
     repeated = checkpoint is not None and checkpoint.tip == s.reconciled.tip and current.tokens <= s.budget.limit
     if repeated or (current.tokens < trigger(s, checkpoint) and not due):
         return _standing(s, base, stood, current)
-    outcome = _compacted(s, current)
+    outcome = (None if due else come_true(s, base, current, checkpoint)) or _compacted(s, current)
     if outcome.transcript is current or not (due or worth_it(s, current, outcome)):
         return replace(_standing(s, base, stood, current), failed=outcome.failed)
     return decided(s, base, outcome)

@@ -191,6 +191,18 @@ class Checkpoint:
     """What none of the entries is or stands in for."""
 
 
+class Foreseen(NamedTuple):
+    """A decision made before it is needed (`foresight`)."""
+
+    decision: Checkpoint
+    saved: tuple[tuple[str, int], ...]
+    """Tokens that each of its actions saves."""
+    terms: tuple[object, ...]
+    """What it depends on beside the history and the budget."""
+    limit: int
+    """The budget that it was made for."""
+
+
 @dataclass(frozen=True, slots=True)
 class Summary:
     """What stands for the history up to `tip`; named by that tip, so it cannot be stale."""

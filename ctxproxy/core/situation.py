@@ -15,7 +15,7 @@ from ctxproxy.core.memo import Memo, no_memo
 from ctxproxy.core.messages import Message, Tip, text_of
 from ctxproxy.core.pins import pins_tokens
 from ctxproxy.core.policy import Policy
-from ctxproxy.core.records import Checkpoint, Summary
+from ctxproxy.core.records import Checkpoint, Foreseen, Summary
 from ctxproxy.core.sessions import Reconciled
 from ctxproxy.core.stages.base import Context
 from ctxproxy.core.transcript import CountMessage, Transcript, Whole
@@ -53,6 +53,8 @@ class Situation:
     """What the session began with of its user's earlier ones: stands behind the leading messages, and no stage touches it."""
     idle_s: float = 0.0
     """Since the session's request before this one."""
+    foreseen: Foreseen | None = None
+    """A compaction that was worked out ahead."""
 
     @cached_property
     def gone(self) -> frozenset[Tip]:

@@ -11,7 +11,7 @@ from ctxproxy.config.schema import Settings
 from ctxproxy.core.effects import AppendMessages, Effect, MoveTip
 from ctxproxy.core.messages import Message, Tip
 from ctxproxy.core.plan import background_tip
-from ctxproxy.core.records import NOTHING_SPENT, Session, SessionKey, Spent, runs_of, span_of
+from ctxproxy.core.records import NOTHING_SPENT, Session, SessionKey, Spent, Summary, runs_of, span_of
 from ctxproxy.core.reply import Reply
 from ctxproxy.core.rewrites import any_media
 from ctxproxy.core.sessions import Joined, Reconciled, manner_seen, moves_tip, rebased
@@ -86,6 +86,7 @@ class Keeping:
             log.warning("could not write session %s to the store: %s", self._name, error.message)
         await self._learn(reply)
         self._summarize_ahead()
+        self._foresee()
         self._note()
         self._carry_over()
         if complete and self._settings.memory.outcomes:
@@ -148,6 +149,17 @@ class Keeping:
         if tip and not self._state.summaries.is_busy(key):
             need = need_of(situation, tip, self._settings.summarizer, self._asked().window_tokens)
             self._state.summaries.write_behind(key, need, self._asked())
+
+    def _foresee(self) -> None:
+        """Have the next compaction worked out ahead, but not from what only a rescue has made of a request."""
+        key, got = self._prepared.caller.key, self._got
+        if key is not None and not isinstance(got.result, Refused) and got.attempts == 1:
+            self._state.foresight.begin(key, got.situation, got.plan, lambda: self._summary(key, got.plan.wants))
+
+    async def _summary(self, key: SessionKey, tip: Tip) -> Summary | None:
+        """The summary that is being written up to a tip, when it is there; None if it could not be had."""
+        await self._state.summaries.done(key, tip)
+        return next(iter(await self._state.store.summaries(key, [tip])), None)
 
     def _note(self) -> None:
         """Begin to note in the day's memory file what has left the prompt; a refused request's decision is not kept."""

@@ -192,7 +192,7 @@ async def situation_for(
     room = budget(ask.policy, window, ask.max_output, fixed)
     preload = ask.preload if ask.preload and fits_beside(sum(map(count, ask.preload)), room.prompt_tokens) else ()
     gone = cleared(reconciled.history, reconciled.tips, ask.session.cleared) if ask.session and ask.session.cleared else NO_TIPS
-    restored = left_behind(reconciled.history, reconciled.tips, ask.restore)
+    restored, variant = left_behind(reconciled.history, reconciled.tips, ask.restore), variant_of(ask.model, ask.policy)
     return Situation(
         leading=ask.leading,
         preload=preload,
@@ -200,7 +200,7 @@ async def situation_for(
         counts=state.counts.of(past, tokenizer, ask.model, factor),
         budget=budget(ask.policy, window, ask.max_output, fixed + sum(map(count, preload))) if preload else room,
         policy=ask.policy,
-        variant=variant_of(ask.model, ask.policy),
+        variant=variant,
         count=count,
         count_text=tokenizer.count,
         now=now,
@@ -215,6 +215,7 @@ async def situation_for(
         summarizer=settings.summarizer.manner,
         summary_max_tokens=settings.summarizer.max_tokens,
         idle_s=now - ask.session.last_used if ask.session else 0.0,
+        foreseen=state.foresight.of(ask.session.key, variant) if ask.session else None,
     )
 
 

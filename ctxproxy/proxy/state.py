@@ -13,6 +13,7 @@ from ctxproxy.proxy.claims import Claims
 from ctxproxy.proxy.counting import Counts, Identities, Readings
 from ctxproxy.proxy.erasing import Eraser
 from ctxproxy.proxy.fact_desk import FactDesk
+from ctxproxy.proxy.foresight import Foresight
 from ctxproxy.proxy.gauges import Gauges
 from ctxproxy.proxy.health import Health
 from ctxproxy.proxy.index_desk import IndexDesk
@@ -44,6 +45,7 @@ class State:
     windows: WindowBook
     gauges: Gauges
     summaries: SummaryDesk
+    foresight: Foresight
     bodies: Bodies
     counts: Counts
     identities: Identities

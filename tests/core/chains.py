@@ -13,18 +13,20 @@ from hypothesis import strategies as st
 import ctxproxy.core.stages  # noqa: F401  it fills the registry
 from ctxproxy.core.budget import budget
 from ctxproxy.core.checkpoints import variant_of
+from ctxproxy.core.foresight import foresee, is_due_soon
 from ctxproxy.core.messages import ROOT, Directives, Message, Tip, chain, identity, leading_system, make, read, text_of
 from ctxproxy.core.plan import background_tip, plan
 from ctxproxy.core.planned import Plan
 from ctxproxy.core.policy import Policy
 from ctxproxy.core.presets import PRESETS
-from ctxproxy.core.records import Checkpoint, Summary
+from ctxproxy.core.records import Checkpoint, Foreseen, Summary
 from ctxproxy.core.sessions import join_full
 from ctxproxy.core.situation import Situation
 from ctxproxy.core.stages.base import REGISTRY
 from tests.core.histories import FILLER, count, count_text, histories, turns
 
 Decide: TypeAlias = Callable[[Situation], Plan]
+Ahead: TypeAlias = Callable[[Situation, Plan], Foreseen | None]
 FIXED_TOKENS = 50
 """Tools and response format of every request."""
 
@@ -69,6 +71,9 @@ class Chain:
     steps: list[Step] = field(default_factory=list)
     known: set[Tip] = field(default_factory=set)
     due: list[tuple[int, Tip]] = field(default_factory=list)
+    ahead: Ahead | None = None
+    """Works out compactions between the requests; None: nobody does."""
+    foreseen: Foreseen | None = None
 
     def __post_init__(self) -> None:
         self._count = cache(count)
@@ -97,6 +102,7 @@ class Chain:
             forgotten=self.forgotten,
             summary_max_tokens=200,
             idle_s=self.idle_s,
+            foreseen=self.foreseen,
         )
 
     def ask(self, history: Sequence[Message], limit: int, model: str = "m", decide: Decide = plan) -> Step:
@@ -109,6 +115,8 @@ class Chain:
         made = step.plan.checkpoint
         if made is not None:
             self.checkpoints[made.tip, made.variant] = stored(made, as_json=len(self.steps) % 2 == 0)
+        if self.ahead and is_due_soon(situation, step.plan):
+            self.foreseen = self.ahead(situation, step.plan)
         wanted = {step.plan.wants, background_tip(situation, step.plan)} - {""}
         self.due += [(len(self.steps) + self.late, tip) for tip in sorted(wanted)]
         return step
@@ -116,6 +124,7 @@ class Chain:
     def forget(self, tip: Tip) -> None:
         """Never send a message again; what was decided of histories that it is part of goes, as in a store."""
         self.forgotten |= {tip}
+        self.foreseen = None
         chains = [step.situation.reconciled.tips for step in self.steps]
         after = {later for tips in chains if tip in tips for later in tips[tips.index(tip) :]}
         self.checkpoints = {at: one for at, one in self.checkpoints.items() if at[0] not in after}
@@ -127,6 +136,9 @@ class Chain:
             if when <= len(self.steps) and tip not in self.summaries:
                 text = f"Summary up to {tip}. {self.summary_text}"
                 self.summaries[tip] = Summary(tip, text, "llm", "writer", 1, count_text(text), 0.0, 1.0, 2.0)
+                last = self.steps[-1]
+                if self.ahead and any(decided.wants == tip for decided in self.checkpoints.values()):
+                    self.foreseen = self.ahead(replace(last.situation, summaries=list(self.summaries.values())), last.plan)
 
 
 def request_ends(history: Sequence[Message]) -> list[int]:
@@ -200,6 +212,7 @@ def stories(draw: st.DrawFn, policy: st.SearchStrategy[Policy] = policies) -> St
     pins = draw(st.lists(st.sampled_from(texts).map(lambda text: text[:60].strip()), max_size=2)) if texts else []
     started = Chain(draw(policy), draw(leadings), draw(st.integers(0, 3)), draw(summary_texts), [pin for pin in pins if pin])
     started.idle_s = draw(st.sampled_from([0.0, 0.0, 1e6]))
+    started.ahead = (lambda s, planned: foresee(s, planned, plan)) if draw(st.booleans()) else None
     return Story(history, started, limit, request_ends(history)[-5:])
 
 
