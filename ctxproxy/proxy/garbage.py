@@ -15,7 +15,7 @@ LOOK_S = 1.0
 """How often is looked whether there is a lull."""
 SOONEST_S, LATEST_S = 10.0, 60.0
 """How long after the last round one is done in a lull, and when one is done beside the requests."""
-YOUNG = 5000
+YOUNG = 2000
 """Objects that are made before the young ones are looked through: by then most requests' own are gone, which are looked at in vain else."""
 NEVER = 1 << 30
 """Collections of the middle generation before the oldest's turn."""
