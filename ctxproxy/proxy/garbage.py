@@ -1,6 +1,6 @@
 """The garbage collector's full rounds, which stop the program for a tenth of a second where a thousand streams are open, wait for a lull.
 
-Only objects that refer to each other in a ring wait for them; all else goes at once, as ever. The young are looked at as ever, too, but less often.
+Only objects that refer to each other in a ring wait for them; all else goes at once, as ever. The young are looked at as ever, too.
 """
 
 from __future__ import annotations
@@ -15,9 +15,6 @@ LOOK_S = 1.0
 """How often is looked whether there is a lull."""
 SOONEST_S, LATEST_S = 10.0, 60.0
 """How long after the last round one is done in a lull, and when one is done beside the requests."""
-YOUNG, MIDDLE = 5000, 4
-"""Objects that are made before the young ones are looked through (by then most requests' own are gone, which are looked at in vain else), and how
-often that is done before those that were left are looked through again: some 20,000 take two milliseconds."""
 NEVER = 1 << 30
 """Collections of the middle generation before the oldest's turn."""
 
@@ -34,7 +31,8 @@ class FullRounds:
         """Leave out what the start has made, which stays to the end, and do no full round on the interpreter's own motion."""
         gc.collect()
         gc.freeze()
-        gc.set_threshold(YOUNG, MIDDLE, NEVER)
+        young, middle, _ = gc.get_threshold()
+        gc.set_threshold(young, middle, NEVER)
 
     async def look(self) -> None:
         """Do a round if it is time, and if there is anything that a round could find."""
