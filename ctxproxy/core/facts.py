@@ -32,7 +32,7 @@ _UNITS = (
 _UNITS_ZH = r"(?:元|块钱?|万元?|亿元?|人|个|天|小时|分钟|秒|周|年|月|公里|千米|米|公斤|斤|岁|次|条|件|台|张|份|页|行|度|折|号|层|楼)"
 _MONTHS = r"(?:Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|Aug(?:ust)?|Sept?(?:ember)?|Oct(?:ober)?|Nov(?:ember)?|Dec(?:ember)?)"
 AMOUNT = re.compile(
-    r"(?<![A-Za-z0-9_.,])(?:[$€£¥￥]\s?\d[\d,]{0,14}(?:\.\d{1,8})?\s?(?:million|billion|[kKMB]\b)?|\d[\d,]{0,14}(?:\.\d{1,8})?\s?(?:%|"
+    r"(?<![A-Za-z0-9_.,])(?:[$€£¥￥]\s?\d[\d,]{0,14}(?:\.\d{1,8})?(?:\s?(?:million|billion|[kKMB]\b))?|\d[\d,]{0,14}(?:\.\d{1,8})?\s?(?:%|"
     + _UNITS
     + "|"
     + _UNITS_ZH

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ctxproxy.core.facts import anchors, kind_of, rank
@@ -91,8 +91,10 @@ def test_the_users_values_weigh_more_than_a_tools_and_repeated_ones_more_than_si
 
 
 @given(st.text(max_size=300))
+@example("$0\x1f")
+@example("5\x1f%")
 def test_what_is_found_stands_in_the_text(text: str) -> None:
-    assert all(value.replace(" ", "") in "".join(text.split()) for value in anchors(text))
+    assert all("".join(value.split()) in "".join(text.split()) for value in anchors(text))
     assert all(kind_of(word) is None or word for word in text.split())
 
 
