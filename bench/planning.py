@@ -124,7 +124,7 @@ def figures(history: Sequence[Message], preset: str, limit: int) -> Figures:
     first, grown = replace(cold, compacts=[], replays=[], tries=2 * TRIES), replace(cold, compacts=[], replays=[], tries=TRIES)
     first.plan(fresh)
     foreseen = replace(grown, compacts=[], replays=[])
-    for timed, ahead in ((grown, None), (foreseen, lambda s, planned: foresee(foreseen.equipped(s), planned, plan))):
+    for timed, ahead in ((grown, None), (foreseen, lambda s: foresee(foreseen.equipped(s), plan))):
         chain = Chain(Policy(preset=preset), ahead=ahead)
         for end in request_ends(history):
             if end >= 0.9 * len(history):

@@ -157,7 +157,7 @@ async def running_state(settings: Callable[[], Settings], seat: Seat | None = No
     store = await open_store(store_url(first), on_damage=_told_damage, cache_bytes=int(first.store.cache_mb * MEGABYTE))
     known, tasks, metrics = _Tokenizers(), Tasks(), Metrics(seat.figures if seat else None)
     readings, lull, claims = Readings(READINGS_BYTES), Lull(), Claims(Path(first.data_dir))
-    facts, foresight = FactDesk(store, readings, metrics, tasks, lull), Foresight(tasks, lull)
+    facts, foresight = FactDesk(store, readings, metrics, tasks, lull), Foresight(store, tasks, lull)
     vectors = VectorDesk(store, metrics, tasks, lull, embedder, first.retrieval.cache_mb * MEGABYTE, lambda: settings().retrieval.kind in BY_MEANING)
     index = IndexDesk(store, metrics, tasks, lull, lambda: settings().retrieval.kind != "off", vectors.begin)
     bodies, desk = Bodies(int(first.sessions.cache_mb * MEGABYTE)), SummaryDesk(store, upstreams, metrics, tasks, facts, index, claims)

@@ -8,29 +8,38 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from operator import attrgetter
 
-from ctxproxy.core.checkpoints import replay, resume
+from ctxproxy.core.checkpoints import is_rescue, replay, resume
+from ctxproxy.core.messages import NO_DIRECTIVES
 from ctxproxy.core.pipeline import Outcome
-from ctxproxy.core.planned import Plan
-from ctxproxy.core.presets import is_patient
+from ctxproxy.core.planned import Plan, as_decided
+from ctxproxy.core.presets import is_patient, stages_of
+from ctxproxy.core.recall_titles import STAGE as RECALLED
+from ctxproxy.core.recall_titles import TAKEN_OUT, without_recalled
 from ctxproxy.core.records import Checkpoint, Foreseen
-from ctxproxy.core.situation import Situation, gone_tips
+from ctxproxy.core.situation import Situation, base_transcript, gone_tips
+from ctxproxy.core.standing_rules import utterances
 from ctxproxy.core.transcript import Transcript
 
 REQUESTS_AHEAD = 2
 """It is due soon if so many more requests of the conversation's usual size lead there."""
+USUAL_MESSAGES = 64
+"""The newest ones, that tell what is usual: a long history is not gone through for each request."""
 NEWER_SHARE = 0.05
 """Of the budget: how much may have come since. A decision of its own then has more to leave out."""
 LIMIT_SLACK = 0.05
 """How far the budget may be off the one that it was made for: what is fixed in a prompt differs by a few tokens from request to request."""
 
+DIRECTIVES_OF = attrgetter("directives")
+
 
 def is_due_soon(s: Situation, planned: Plan) -> bool:
     """Whether one of the next requests will have to leave something out that this one did not."""
-    if planned.checkpoint is not None or not planned.fits:
+    if planned.checkpoint is not None or not planned.fits or not stages_of(s.policy):
         return False
-    requests = sum(1 for message in s.reconciled.history if message.role == "assistant")
-    return planned.transcript.tokens + REQUESTS_AHEAD * sum(s.counts) // max(requests, 1) >= _line(s)
+    requests = sum([message.role == "assistant" for message in s.reconciled.history[-USUAL_MESSAGES:]])
+    return planned.transcript.tokens + REQUESTS_AHEAD * sum(s.counts[-USUAL_MESSAGES:]) // max(requests, 1) >= _line(s)
 
 
 def _line(s: Situation) -> int:
@@ -38,25 +47,40 @@ def _line(s: Situation) -> int:
     return s.budget.summarize if is_patient(s.policy) else s.budget.trigger
 
 
-def foresee(s: Situation, planned: Plan, decide: Callable[[Situation], Plan]) -> Foreseen | None:
-    """What `decide` would decide if the prompt that was `planned` were too long; None if nothing."""
-    tokens, budget = planned.transcript.tokens, s.budget
+def foresee(s: Situation, decide: Callable[[Situation], Plan]) -> Foreseen | None:
+    """What `decide` would decide if the prompt were too long as it stands without passages of the past; None if nothing."""
+    tokens, budget = without_recalled(as_decided(s, base_transcript(s))).tokens, s.budget
     reached = replace(budget, trigger=min(budget.trigger, tokens), summarize=min(budget.summarize, tokens))
     made = decide(replace(s, budget=reached, foreseen=None))
     if made.checkpoint is None or not made.compacts or made.failed:
         return None
-    return Foreseen(made.checkpoint, made.saved, _terms(s), budget.limit)
+    return Foreseen(made.checkpoint, made.saved, _terms(s, len(s.counts)), budget.limit, budget.target)
 
 
 def is_in_force(s: Situation, made: Foreseen, decided: Checkpoint | None = None) -> bool:
     """Whether a decision made ahead still is the one to make: for this history, none newer was `decided`, and nothing it rests on has changed."""
-    if made.terms != _terms(s) or abs(made.limit - s.budget.limit) > LIMIT_SLACK * s.budget.limit:
+    slack = LIMIT_SLACK * s.budget.limit
+    if abs(made.limit - s.budget.limit) > slack or abs(made.target - s.budget.target) > slack:
         return False
-    deepest = resume(s.reconciled.tips, [made.decision, *([decided] if decided else [])], s.variant, s.summaries, gone_tips(s))
-    if deepest is not made.decision:
+    tips = s.reconciled.tips
+    at = next((at for at in range(len(tips) - 1, -1, -1) if tips[at] == made.decision.tip), len(tips))
+    rivals = [decided] if decided and not _brings_passages(decided) else []
+    if resume(tips[at:], [made.decision, *rivals], s.variant, s.summaries, gone_tips(s)) is not made.decision:
         return False
-    newer = sum(s.counts[s.reconciled.tips.index(made.decision.tip) + 1 :])
-    return newer <= NEWER_SHARE * s.budget.limit
+    if sum(s.counts[at + 1 :]) > NEWER_SHARE * s.budget.limit:
+        return False
+    return not _bears_on_rules(s, at + 1) and made.terms == _terms(s, at + 1)
+
+
+def _brings_passages(decided: Checkpoint) -> bool:
+    """Whether a decision was kept for passages of the past: they are there for one request, and go with the next compaction."""
+    return any(name == RECALLED for name, _ in decided.actions) and not is_rescue(decided)
+
+
+def _bears_on_rules(s: Situation, start: int) -> bool:
+    """Whether a user has stated or taken back a rule since: what holds is to be told anew."""
+    newer = [message for message in s.reconciled.history[start:] if message.role == "user"]
+    return any(one.claims or one.remarks or one.little or one.kept for one in utterances(newer, s.memo))
 
 
 def come_true(s: Situation, base: Transcript, current: Transcript, decided: Checkpoint | None) -> Outcome | None:
@@ -67,8 +91,16 @@ def come_true(s: Situation, base: Transcript, current: Transcript, decided: Chec
     done = replay(made.decision, base, s.count)
     if done.tokens > s.budget.limit or done.tokens >= current.tokens:
         return None
-    return Outcome(done, made.decision.actions, made.saved, wants=made.decision.wants)
+    outcome = Outcome(done, made.decision.actions, made.saved, wants=made.decision.wants)
+    bare = without_recalled(current)
+    if bare is current or any(name == TAKEN_OUT for name, _ in outcome.actions):
+        return outcome
+    mark, saved = (TAKEN_OUT, 1), (TAKEN_OUT, current.tokens - bare.tokens)
+    return replace(outcome, actions=(mark, *outcome.actions), saved=(saved, *outcome.saved))
 
 
-def _terms(s: Situation) -> tuple[object, ...]:
-    return s.policy, tuple(s.pins), s.summarizer, s.preload
+def _terms(s: Situation, end: int) -> tuple[object, ...]:
+    """What a decision on the first `end` messages rests on beside their texts and the budget."""
+    directives = tuple(map(DIRECTIVES_OF, s.reconciled.history[:end]))
+    said = directives if directives.count(NO_DIRECTIVES) < end else ()
+    return s.policy, tuple(s.pins), s.summarizer, s.preload, said

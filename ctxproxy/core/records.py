@@ -201,6 +201,8 @@ class Foreseen(NamedTuple):
     """What it depends on beside the history and the budget."""
     limit: int
     """The budget that it was made for."""
+    target: int
+    """Where it stopped in that."""
 
 
 @dataclass(frozen=True, slots=True)

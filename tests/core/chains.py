@@ -26,7 +26,7 @@ from ctxproxy.core.stages.base import REGISTRY
 from tests.core.histories import FILLER, count, count_text, histories, turns
 
 Decide: TypeAlias = Callable[[Situation], Plan]
-Ahead: TypeAlias = Callable[[Situation, Plan], Foreseen | None]
+Ahead: TypeAlias = Callable[[Situation], Foreseen | None]
 FIXED_TOKENS = 50
 """Tools and response format of every request."""
 
@@ -116,7 +116,7 @@ class Chain:
         if made is not None:
             self.checkpoints[made.tip, made.variant] = stored(made, as_json=len(self.steps) % 2 == 0)
         if self.ahead and is_due_soon(situation, step.plan):
-            self.foreseen = self.ahead(situation, step.plan)
+            self.foreseen = self.ahead(situation)
         wanted = {step.plan.wants, background_tip(situation, step.plan)} - {""}
         self.due += [(len(self.steps) + self.late, tip) for tip in sorted(wanted)]
         return step
@@ -138,7 +138,7 @@ class Chain:
                 self.summaries[tip] = Summary(tip, text, "llm", "writer", 1, count_text(text), 0.0, 1.0, 2.0)
                 last = self.steps[-1]
                 if self.ahead and any(decided.wants == tip for decided in self.checkpoints.values()):
-                    self.foreseen = self.ahead(replace(last.situation, summaries=list(self.summaries.values())), last.plan)
+                    self.foreseen = self.ahead(replace(last.situation, summaries=list(self.summaries.values())))
 
 
 def request_ends(history: Sequence[Message]) -> list[int]:
@@ -212,7 +212,7 @@ def stories(draw: st.DrawFn, policy: st.SearchStrategy[Policy] = policies) -> St
     pins = draw(st.lists(st.sampled_from(texts).map(lambda text: text[:60].strip()), max_size=2)) if texts else []
     started = Chain(draw(policy), draw(leadings), draw(st.integers(0, 3)), draw(summary_texts), [pin for pin in pins if pin])
     started.idle_s = draw(st.sampled_from([0.0, 0.0, 1e6]))
-    started.ahead = (lambda s, planned: foresee(s, planned, plan)) if draw(st.booleans()) else None
+    started.ahead = (lambda s: foresee(s, plan)) if draw(st.booleans()) else None
     return Story(history, started, limit, request_ends(history)[-5:])
 
 

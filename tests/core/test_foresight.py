@@ -11,13 +11,15 @@ import pytest
 
 from ctxproxy.core import foresight
 from ctxproxy.core.foresight import foresee, is_due_soon, is_in_force
-from ctxproxy.core.messages import Message
+from ctxproxy.core.frames import parse
+from ctxproxy.core.messages import Directives, Message, text_of
 from ctxproxy.core.plan import plan
 from ctxproxy.core.planned import Plan
 from ctxproxy.core.policy import Policy
+from ctxproxy.core.recalled import Passage, with_recalled
 from ctxproxy.core.records import Foreseen, Summary
 from ctxproxy.core.situation import Situation, base_transcript
-from tests.core.chains import Chain, Step, request_ends
+from tests.core.chains import Chain, Decide, Step, request_ends
 from tests.core.histories import FILLER, assistant, count, talk, user
 
 LIMIT = 8000
@@ -34,7 +36,7 @@ def until_soon(policy: Policy, history: Sequence[Message], late: int = 0) -> tup
 
 
 def foreseen(step: Step) -> Foreseen:
-    made = foresee(step.situation, step.plan, plan)
+    made = foresee(step.situation, plan)
     assert made is not None
     return made
 
@@ -87,15 +89,22 @@ def test_nothing_is_due_soon_after_a_compaction_or_where_nothing_fits() -> None:
     assert not is_due_soon(alone.situation, replace(alone.plan, checkpoint=None))
 
 
+def test_nothing_is_due_where_no_stage_would_act() -> None:
+    full = Chain(Policy(preset="off")).ask(HISTORY[:119], LIMIT)
+    assert full.plan.transcript.tokens > full.situation.budget.summarize
+    assert full.plan.fits
+    assert not is_due_soon(full.situation, full.plan)
+
+
 def test_nothing_is_foreseen_where_nothing_would_be_left_out() -> None:
     step = Chain(Policy()).ask([user("hello")], LIMIT)
-    assert foresee(step.situation, step.plan, plan) is None
+    assert foresee(step.situation, plan) is None
 
 
 def test_a_decision_in_which_a_stage_failed_is_not_kept() -> None:
     chain, _ = until_soon(Policy(), HISTORY)
     last = chain.steps[-1]
-    assert foresee(last.situation, last.plan, lambda s: replace(plan(s), failed=("summarize",))) is None
+    assert foresee(last.situation, lambda s: replace(plan(s), failed=("summarize",))) is None
 
 
 def changed(s: Situation, change: str) -> Situation:
@@ -105,6 +114,7 @@ def changed(s: Situation, change: str) -> Situation:
         "policy": {"policy": msgspec.structs.replace(s.policy, keep_recent_turns=9)},
         "pins": {"pins": ["Never."]},
         "budget": {"budget": replace(s.budget, limit=int(s.budget.limit * 1.1))},
+        "output": {"budget": replace(s.budget, target=int(s.budget.limit * 0.4))},
         "model": {"variant": "another"},
         "forgotten": {"forgotten": frozenset({tip})},
         "cleared": {"cleared": frozenset({tip})},
@@ -114,7 +124,7 @@ def changed(s: Situation, change: str) -> Situation:
     return replace(s, **changes[change])
 
 
-@pytest.mark.parametrize("change", ["policy", "pins", "budget", "model", "forgotten", "cleared"])
+@pytest.mark.parametrize("change", ["policy", "pins", "budget", "output", "model", "forgotten", "cleared"])
 def test_where_something_has_changed_it_is_worked_out_anew(change: str) -> None:
     chain, _ = until_soon(Policy(), HISTORY)
     assert not is_in_force(changed(chain.steps[-1].situation, change), foreseen(chain.steps[-1]))
@@ -124,6 +134,60 @@ def test_where_something_has_changed_it_is_worked_out_anew(change: str) -> None:
 def test_what_has_not_changed_is_in_force(change: str) -> None:
     chain, _ = until_soon(Policy(), HISTORY)
     assert is_in_force(changed(chain.steps[-1].situation, change), foreseen(chain.steps[-1]))
+
+
+@pytest.mark.parametrize("said", [Directives(pin=True), Directives(never_summarize=True)])
+def test_what_the_client_wants_kept_since_is_kept(said: Directives) -> None:
+    chain, end = until_soon(Policy(), HISTORY)
+    chain.foreseen = made = foreseen(chain.steps[-1])
+    assert HISTORY[4].raw not in [entry.raw for entry in made.decision.entries]
+    wanted = [*HISTORY[:4], HISTORY[4].with_directives(said), *HISTORY[5:]]
+    compacting, _ = asked(chain, wanted, end)[-1]
+    assert HISTORY[4].raw in [message.raw for message in compacting.messages]
+
+
+@pytest.mark.parametrize(
+    ("newest", "rules"), [("Forget the rule about Mongolia.", []), ("The weather is fine.", ["You must never mention Mongolia."])]
+)
+def test_a_rule_that_is_taken_back_since_is_not_told_as_one_in_force(newest: str, rules: list[str]) -> None:
+    history = [*HISTORY[:4], user("You must never mention Mongolia."), assistant("Right."), *talk(600)[4:]]
+    chain, end = until_soon(Policy(), history)
+    s = chain.situation([*history[:end], assistant("Done."), user(newest)], LIMIT)
+    reached = replace(s, foreseen=foreseen(chain.steps[-1]), budget=replace(s.budget, trigger=1, summarize=1))
+    frames = [found for message in plan(reached).messages if (found := parse(text_of(message)))]
+    assert [rule for frame in frames for rule in frame.rules] == rules
+
+
+def with_passages(s: Situation) -> Plan:
+    """The plan, with a passage of the past for the newest message."""
+    return with_recalled(s, plan(s), [Passage(("t", 0), "user", "It was blue.")], "en")
+
+
+@pytest.mark.parametrize("before", [with_passages, plan])
+def test_passages_of_the_past_are_left_out_again_and_do_not_keep_anything_from_being_foreseen(before: Decide) -> None:
+    chain, due = Chain(Policy()), 0
+    for end in request_ends(HISTORY):
+        step = chain.ask(HISTORY[:end], LIMIT, decide=with_passages if due else before)
+        recalled = step.plan.recalled
+        if step.plan.compacts:
+            break
+        if recalled is not None:
+            chain.checkpoints[recalled.tip, recalled.variant] = recalled
+        if is_due_soon(step.situation, step.plan):
+            due, chain.foreseen = due + 1, foreseen(step) if not due else chain.foreseen
+    made = chain.foreseen
+    assert made is not None
+    assert recalled is not None
+    assert due > 1, "the decision that brought the last passages is newer than what was foreseen"
+    assert [name for name, _ in step.plan.actions] == [
+        "recalled_out",
+        *(name for name, _ in made.decision.actions if name != "recalled_out"),
+        "retrieval",
+    ]
+    assert step.plan.checkpoint is not None
+    assert [entry.raw for entry in step.plan.checkpoint.entries[: len(made.decision.entries)]] == [entry.raw for entry in made.decision.entries]
+    by_hand = replace(recalled, actions=(("by_hand", 1), *recalled.actions))
+    assert not is_in_force(step.situation, made, by_hand)
 
 
 def test_another_branch_has_nothing_of_it() -> None:
