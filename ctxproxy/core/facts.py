@@ -81,8 +81,8 @@ def anchors(text: str) -> dict[str, Kind]:
     for pattern, kind in _SPACED:
         if _may_hold(text, kind):
             text = pattern.sub(lambda match: _note(found, match.group(), kind), text)  # noqa: B023 - called before the loop goes on
-    words = [word if len(word) <= MAX_VALUE_CHARS else _stripped(word)[: MAX_VALUE_CHARS + 1] for word in dict.fromkeys(CHUNK.findall(text))]
-    for value, own in filter(None, map(_value_in, words)):
+    words = [word if len(word) <= MAX_VALUE_CHARS else _stripped(word) for word in dict.fromkeys(CHUNK.findall(text))]
+    for value, own in filter(None, map(_value_in, [word for word in words if len(word) <= MAX_VALUE_CHARS])):
         found.setdefault(value, own)
     return found
 
@@ -90,7 +90,7 @@ def anchors(text: str) -> dict[str, Kind]:
 @lru_cache(maxsize=MOST_WORDS)
 def _value_in(word: str) -> tuple[str, Kind] | None:
     value = _stripped(word)
-    kind = kind_of(value) if len(value) <= MAX_VALUE_CHARS else None
+    kind = kind_of(value)
     return (value, kind) if kind else None
 
 

@@ -62,6 +62,7 @@ def test_exact_values_are_found(text: str, value: str) -> None:
         "@someone",
         "</rules>",
         "x" * 300 + "1",
+        "a1." * 100,
         "12",
         "--",
         "naïve",
