@@ -86,13 +86,13 @@ class Keeping:
             log.warning("could not write session %s to the store: %s", self._name, error.message)
         await self._learn(reply)
         self._summarize_ahead()
-        self._foresee()
         self._note()
         self._carry_over()
         if complete and self._settings.memory.outcomes:
             self._state.outcomes.begin(self._got.plan, replies)
         if complete and replies and self._got.plan.brought:
             self._state.tasks.start(note_quotes(self._state, self._got.plan, replies), "quoted")
+        self._foresee()
 
     def _forget_again(self) -> None:
         """See that no decision that was just made keeps what was forgotten while it was."""

@@ -136,6 +136,7 @@ BROKEN = [
     "ctxproxy.core.sse.SseReader.feed",
     "ctxproxy.proxy.keeping.settle",
     "ctxproxy.proxy.keeping.background_tip",
+    "ctxproxy.proxy.foresight.Foresight.begin",
     "ctxproxy.proxy.window_book.observe",
 ]
 """Where a fault is put; none of them may reach the client."""
