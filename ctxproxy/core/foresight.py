@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from operator import attrgetter
+from statistics import median_low
 
 from ctxproxy.core.checkpoints import is_rescue, replay, resume
 from ctxproxy.core.messages import NO_DIRECTIVES
@@ -38,8 +39,20 @@ def is_due_soon(s: Situation, planned: Plan) -> bool:
     """Whether one of the next requests will have to leave something out that this one did not."""
     if planned.checkpoint is not None or not planned.fits or not stages_of(s.policy):
         return False
-    requests = sum([message.role == "assistant" for message in s.reconciled.history[-USUAL_MESSAGES:]])
-    return planned.transcript.tokens + REQUESTS_AHEAD * sum(s.counts[-USUAL_MESSAGES:]) // max(requests, 1) >= _line(s)
+    usual = _usual_tokens(s)
+    too_much = usual > NEWER_SHARE * s.budget.limit  # what is foreseen would not be in force any more at the next request
+    return not too_much and planned.transcript.tokens + REQUESTS_AHEAD * usual >= _line(s)
+
+
+def _usual_tokens(s: Situation) -> int:
+    """What one request more adds to the history: the median, for a pasted document is no rule."""
+    newest = zip(s.reconciled.history[-USUAL_MESSAGES:], s.counts[-USUAL_MESSAGES:], strict=True)
+    sizes = [0]
+    for message, tokens in newest:
+        sizes[-1] += tokens
+        if message.role == "assistant":
+            sizes.append(0)
+    return median_low(sizes[:-1] or sizes)
 
 
 def _line(s: Situation) -> int:

@@ -89,6 +89,16 @@ def test_nothing_is_due_soon_after_a_compaction_or_where_nothing_fits() -> None:
     assert not is_due_soon(alone.situation, replace(alone.plan, checkpoint=None))
 
 
+@pytest.mark.parametrize(("filler", "due"), [(10, True), (45, False)])
+def test_nothing_is_due_where_each_request_brings_too_much_for_it_to_be_in_force(filler: int, *, due: bool) -> None:
+    pasted = [user(FILLER * 300), assistant("I see.")]
+    steady = [message for n in range(80) for message in (user(f"q{n} " + FILLER * filler), assistant("Yes."))]
+    chain = Chain(Policy())
+    steps = [chain.ask([*pasted, *steady[: 2 * n + 1]], LIMIT) for n in range(len(steady) // 2)]
+    until = next(n for n, step in enumerate(steps) if step.plan.compacts)
+    assert any(is_due_soon(step.situation, step.plan) for step in steps[:until]) is due
+
+
 def test_nothing_is_due_where_no_stage_would_act() -> None:
     full = Chain(Policy(preset="off")).ask(HISTORY[:119], LIMIT)
     assert full.plan.transcript.tokens > full.situation.budget.summarize
