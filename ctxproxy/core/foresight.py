@@ -12,7 +12,8 @@ from operator import attrgetter
 from statistics import median_low
 
 from ctxproxy.core.checkpoints import is_rescue, replay, resume
-from ctxproxy.core.messages import NO_DIRECTIVES
+from ctxproxy.core.frames import parse
+from ctxproxy.core.messages import NO_DIRECTIVES, read, text_of
 from ctxproxy.core.pipeline import Outcome
 from ctxproxy.core.planned import Plan, as_decided
 from ctxproxy.core.presets import is_patient, stages_of
@@ -20,11 +21,11 @@ from ctxproxy.core.recall_titles import STAGE as RECALLED
 from ctxproxy.core.recall_titles import TAKEN_OUT, without_recalled
 from ctxproxy.core.records import Checkpoint, Foreseen
 from ctxproxy.core.situation import Situation, base_transcript, gone_tips
-from ctxproxy.core.standing_rules import utterances
+from ctxproxy.core.standing_rules import standing, utterances
 from ctxproxy.core.transcript import Transcript
 
 REQUESTS_AHEAD = 2
-"""It is due soon if so many more requests of the conversation's usual size lead there."""
+"""It is due soon if so many more requests of the newest ones' mean size lead there, or one as large as the largest of them."""
 USUAL_MESSAGES = 64
 """The newest ones, that tell what is usual: a long history is not gone through for each request."""
 NEWER_SHARE = 0.05
@@ -39,20 +40,22 @@ def is_due_soon(s: Situation, planned: Plan) -> bool:
     """Whether one of the next requests will have to leave something out that this one did not."""
     if planned.checkpoint is not None or not planned.fits or not stages_of(s.policy):
         return False
-    usual = _usual_tokens(s)
-    too_much = usual > NEWER_SHARE * s.budget.limit  # what is foreseen would not be in force any more at the next request
-    return not too_much and planned.transcript.tokens + REQUESTS_AHEAD * usual >= _line(s)
+    sizes, most = _sizes(s), NEWER_SHARE * s.budget.limit
+    if median_low(sizes) > most:  # what is foreseen would not be in force any more at the next request
+        return False
+    ahead = max(REQUESTS_AHEAD * sum(sizes) // len(sizes), *sizes)
+    return planned.transcript.tokens + min(ahead, most) >= _line(s)
 
 
-def _usual_tokens(s: Situation) -> int:
-    """What one request more adds to the history: the median, for a pasted document is no rule."""
+def _sizes(s: Situation) -> list[int]:
+    """What each of the newest requests has added to the history."""
     newest = zip(s.reconciled.history[-USUAL_MESSAGES:], s.counts[-USUAL_MESSAGES:], strict=True)
     sizes = [0]
     for message, tokens in newest:
         sizes[-1] += tokens
         if message.role == "assistant":
             sizes.append(0)
-    return median_low(sizes[:-1] or sizes)
+    return sizes[:-1] or sizes
 
 
 def _line(s: Situation) -> int:
@@ -82,7 +85,7 @@ def is_in_force(s: Situation, made: Foreseen, decided: Checkpoint | None = None)
         return False
     if sum(s.counts[at + 1 :]) > NEWER_SHARE * s.budget.limit:
         return False
-    return not _bears_on_rules(s, at + 1) and made.terms == _terms(s, at + 1)
+    return made.terms == _terms(s, at + 1) and _tells_what_holds(s, made, at + 1)
 
 
 def _brings_passages(decided: Checkpoint) -> bool:
@@ -90,10 +93,15 @@ def _brings_passages(decided: Checkpoint) -> bool:
     return any(name == RECALLED for name, _ in decided.actions) and not is_rescue(decided)
 
 
-def _bears_on_rules(s: Situation, start: int) -> bool:
-    """Whether a user has stated or taken back a rule since: what holds is to be told anew."""
-    newer = [message for message in s.reconciled.history[start:] if message.role == "user"]
-    return any(one.claims or one.remarks or one.little or one.kept for one in utterances(newer, s.memo))
+def _tells_what_holds(s: Situation, made: Foreseen, start: int) -> bool:
+    """Whether all rules that a decision tells of as in force still are, after what users have said since."""
+    newer = s.reconciled.history[start:]
+    heard = utterances([message for message in newer if message.role == "user"], s.memo)
+    if not any(one.claims or one.remarks or one.little for one in heard):
+        return True
+    frames = [parse(text_of(read(entry.raw))) for entry in made.decision.entries if entry.raw is not None and not entry.tip]
+    told = [rule for frame in frames if frame for rule in frame.rules]
+    return {rule.text for rule in standing(newer, told, s.memo).rules} >= set(told)
 
 
 def come_true(s: Situation, base: Transcript, current: Transcript, decided: Checkpoint | None) -> Outcome | None:

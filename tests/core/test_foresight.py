@@ -157,13 +157,20 @@ def test_what_the_client_wants_kept_since_is_kept(said: Directives) -> None:
 
 
 @pytest.mark.parametrize(
-    ("newest", "rules"), [("Forget the rule about Mongolia.", []), ("The weather is fine.", ["You must never mention Mongolia."])]
+    ("newest", "rules"),
+    [
+        ("Forget the rule about Mongolia.", []),
+        ("The weather is fine.", ["You must never mention Mongolia."]),
+        ("You must always write in British English.", ["You must never mention Mongolia."]),
+    ],
 )
 def test_a_rule_that_is_taken_back_since_is_not_told_as_one_in_force(newest: str, rules: list[str]) -> None:
     history = [*HISTORY[:4], user("You must never mention Mongolia."), assistant("Right."), *talk(600)[4:]]
     chain, end = until_soon(Policy(), history)
     s = chain.situation([*history[:end], assistant("Done."), user(newest)], LIMIT)
-    reached = replace(s, foreseen=foreseen(chain.steps[-1]), budget=replace(s.budget, trigger=1, summarize=1))
+    made = foreseen(chain.steps[-1])
+    assert is_in_force(s, made) is bool(rules)
+    reached = replace(s, foreseen=made, budget=replace(s.budget, trigger=1, summarize=1))
     frames = [found for message in plan(reached).messages if (found := parse(text_of(message)))]
     assert [rule for frame in frames for rule in frame.rules] == rules
 
