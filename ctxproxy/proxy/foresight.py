@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Collection
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -89,7 +90,7 @@ class Foresight:
             ready = await summary() if summary else None
             if summary and ready is None:
                 return
-            async with self._lull.piece():
+            async with nullcontext() if ready else self._lull.piece():  # with the summary the very next request would have to work it out
                 if not await self._is_as_it_was(key, s):
                     return
                 told = replace(s, summaries=[*s.summaries, ready]) if ready else s
