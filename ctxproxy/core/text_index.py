@@ -75,6 +75,15 @@ class TextIndex:
         return Postings(found, len(self._lengths), sum(self._lengths.values()) / max(len(self._lengths), 1))
 
 
+def standing(pieces: Iterable[tuple[Place, Mapping[str, int], int]], terms: Iterable[str]) -> dict[str, list[Posting]]:
+    """Where terms stand in pieces that are told by their places, terms and lengths; those that stand nowhere are left out."""
+    found: dict[str, list[Posting]] = {term: [] for term in terms}
+    for place, held, length in pieces:
+        for term in found.keys() & held.keys():
+            found[term].append(Posting(place, length, held[term]))
+    return {term: held for term, held in found.items() if held}
+
+
 def scores(postings: Postings, weights: Mapping[str, float]) -> dict[Place, float]:
     """How well each piece that holds any of the terms fits; `weights` says how much each term counts."""
     found: dict[Place, float] = defaultdict(float)

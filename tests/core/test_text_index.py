@@ -6,7 +6,7 @@ from math import log
 
 import pytest
 
-from ctxproxy.core.text_index import MOST_GAIN, NO_POSTINGS, Posting, TextIndex, most, rarity, scores
+from ctxproxy.core.text_index import MOST_GAIN, NO_POSTINGS, Posting, TextIndex, most, rarity, scores, standing
 
 DOOR, LONG, OTHER = ("aa", 0), ("aa", 1), ("bb", 0)
 
@@ -24,6 +24,13 @@ def test_terms_stand_where_they_were_put() -> None:
     found = index().postings(["red", "blue", "green"])
     assert found.by_term == {"red": [Posting(DOOR, 2, 1), Posting(LONG, 6, 2)], "blue": [Posting(OTHER, 4, 4)]}
     assert (found.pieces, found.average_length) == (3, 4.0)
+
+
+def test_terms_stand_in_pieces_that_are_in_no_index_as_they_would_in_one() -> None:
+    pieces = [(DOOR, {"red": 1, "door": 1}, 2), (LONG, {"red": 2, "roof": 4}, 6), (OTHER, {"blue": 4}, 4)]
+    found = standing(iter(pieces), ["red", "blue", "green"])
+    assert found == index().postings(["red", "blue", "green"]).by_term
+    assert list(found) == ["red", "blue"]
 
 
 def test_a_piece_that_is_there_already_stays() -> None:
