@@ -8,19 +8,16 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeAlias
 
-from ctxproxy.core.chunks import Chunk, Indexed, chunks_of, parts_of
 from ctxproxy.core.messages import ROOT, Message, Tip
 from ctxproxy.core.records import Session, SessionKey, Span, StoredMessage, Summary
-from ctxproxy.core.retrieval import merged
-from ctxproxy.core.search_terms import terms_of
 from ctxproxy.core.sessions import Reconciled
-from ctxproxy.core.text_index import Postings, standing
+from ctxproxy.core.text_index import Postings
 from ctxproxy.errors import StoreUnavailable
 from ctxproxy.ports import Store
+from ctxproxy.proxy.cut_pieces import Cut, cut_all, newest_of, pieces_of_rows, pieces_of_summary, with_waiting
 from ctxproxy.proxy.erasing import forgotten_meanwhile
 from ctxproxy.proxy.lull import Lull
 from ctxproxy.proxy.metrics import Metrics
@@ -29,24 +26,10 @@ from ctxproxy.proxy.tasks import Tasks
 log = logging.getLogger("ctxproxy")
 AT_ONCE_BYTES = 32_768
 """Of messages that are cut and written in one go: a few dozen milliseconds of a thread and of the store's writer, no answer waits longer."""
-SEARCHED_BYTES = 1_000_000
-"""Of messages that wait for the index, the newest, that are searched in memory: cutting them takes half as many microseconds, once."""
 CUT_BYTES = 1_000_000
 """Of messages that were cut for a search and wait still, over all sessions: what they were cut into takes some twelve times as much."""
 KNOWN_SESSIONS = 10_000
 """Of how many sessions is remembered that their whole history is in the index or waits for it."""
-
-
-class _CutPiece(NamedTuple):
-    """A piece, how often each term is in it, and how many are in all."""
-
-    chunk: Chunk
-    terms: Mapping[str, int]
-    length: int
-
-
-_Cut: TypeAlias = tuple[_CutPiece, ...]
-"""The pieces of a message."""
 
 
 @dataclass(slots=True)
@@ -103,7 +86,7 @@ class IndexDesk:
         self._work: asyncio.Task[None] | None = None
         self._complete: OrderedDict[SessionKey, Tip] = OrderedDict()
         """The history up to this message is in the index, or waits for it."""
-        self._cut: OrderedDict[tuple[SessionKey, Tip], tuple[int, _Cut]] = OrderedDict()
+        self._cut: OrderedDict[tuple[SessionKey, Tip], tuple[int, Cut]] = OrderedDict()
         """What waits and was cut for a search already, with the messages' bytes."""
         self._cut_bytes = 0
         self._writing = asyncio.Lock()
@@ -138,24 +121,34 @@ class IndexDesk:
         found = await self._store.chunks.postings(key, terms)
         if not (places or summaries):
             return found
-        newest = _newest([(asked.tips[place], asked.history[place]) for place in sorted(places, reverse=True)])
+        newest = newest_of([(asked.tips[place], asked.history[place]) for place in sorted(places, reverse=True)])
         cut = await self._cut_of(key, newest)
-        return await asyncio.to_thread(_with_waiting, found, summaries, cut, terms)
+        return await asyncio.to_thread(with_waiting, found, summaries, cut, terms)
 
-    async def _cut_of(self, key: SessionKey, messages: Sequence[tuple[Tip, Message]]) -> list[_Cut]:
+    async def _cut_of(self, key: SessionKey, messages: Sequence[tuple[Tip, Message]]) -> list[Cut]:
         """The pieces of messages, which are kept until they are written, as far as there is room."""
         known = {tip: held[1] for tip, _ in messages if (held := self._cut.get((key, tip)))}
         missing = [(tip, message) for tip, message in messages if tip not in known]
-        made = await asyncio.to_thread(lambda: [_cut(message, tip) for tip, message in missing]) if missing else []
+        gone = self._outgrown(sum(len(message.raw) for _, message in missing))
+        made = await asyncio.to_thread(cut_all, missing, gone) if missing else []
         for (tip, message), cut in zip(missing, made, strict=True):
             self._taken(key, tip)  # another request may have been quicker
             self._cut[key, tip] = len(message.raw), cut
             self._cut_bytes += len(message.raw)
-        while self._cut_bytes > CUT_BYTES:
-            self._cut_bytes -= self._cut.popitem(last=False)[1][0]
+        if self._cut_bytes > CUT_BYTES:  # another request took the room meanwhile
+            await asyncio.to_thread(cut_all, (), self._outgrown(0))
         return [*known.values(), *made]
 
-    def _taken(self, key: SessionKey, tip: Tip) -> _Cut | None:
+    def _outgrown(self, more_bytes: int) -> list[Cut]:
+        """What has to go for so much more, the oldest first."""
+        gone: list[Cut] = []
+        while self._cut and self._cut_bytes + more_bytes > CUT_BYTES:
+            size, cut = self._cut.popitem(last=False)[1]
+            self._cut_bytes -= size
+            gone.append(cut)
+        return gone
+
+    def _taken(self, key: SessionKey, tip: Tip) -> Cut | None:
         """What a message was cut into, which is needed no longer; None if it was not."""
         size, cut = self._cut.pop((key, tip), (0, None))
         self._cut_bytes -= size
@@ -243,7 +236,7 @@ class IndexDesk:
         rows = await self._store.span(session.key, Span(stretch.after, stretch.tip), AT_ONCE_BYTES)
         if any(row.raw and row.tip not in session.forgotten for row in rows):
             cut = {row.tip: self._taken(session.key, row.tip) for row in rows}
-            made = await asyncio.to_thread(_pieces_of_rows, rows, cut, stretch.turn, session.forgotten)
+            made = await asyncio.to_thread(pieces_of_rows, rows, cut, stretch.turn, session.forgotten)
             await self._store.chunks.add(session.key, made)
             await forgotten_meanwhile(self._store, session.key, rows[-1].tip, session.forgotten)
             self._written(session.key)
@@ -253,47 +246,7 @@ class IndexDesk:
         """Those that are there still: what they tell of may have been erased since."""
         batch = dict(waiting.summaries)
         there = {one.tip for one in await self._store.summaries(session.key, list(batch))}
-        made = await asyncio.to_thread(lambda: [piece for tip, one in batch.items() if tip in there for piece in _pieces_of_summary(one)])
+        made = await asyncio.to_thread(lambda: [piece for tip, one in batch.items() if tip in there for piece in pieces_of_summary(one)])
         await self._store.chunks.add(session.key, made)
         self._written(session.key)
         waiting.summaries = {tip: one for tip, one in waiting.summaries.items() if batch.get(tip) is not one}
-
-
-def _cut(message: Message, tip: Tip) -> _Cut:
-    return tuple(_CutPiece(chunk, terms := terms_of(chunk.text), terms.total()) for chunk in chunks_of(message, tip))
-
-
-def _pieces_of_rows(rows: Iterable[StoredMessage], cut: Mapping[Tip, _Cut | None], turn: int, forgotten: Collection[Tip]) -> list[Indexed]:
-    made: list[Indexed] = []
-    for row in rows:
-        turn += row.role == "user"
-        if row.raw and row.tip not in forgotten:
-            made += [Indexed(chunk, terms, turn, row.created) for chunk, terms, _ in cut[row.tip] or _cut(row.message, row.tip)]
-    return made
-
-
-def _newest(messages: Iterable[tuple[Tip, Message]]) -> list[tuple[Tip, Message]]:
-    """The first of what comes newest first, as much of it as can be cut in the time of a request."""
-    found: list[tuple[Tip, Message]] = []
-    size = 0
-    for tip, message in messages:
-        size += len(message.raw)
-        if size > SEARCHED_BYTES:
-            break
-        found.append((tip, message))
-    return found
-
-
-def _pieces_of_summary(one: Summary) -> Iterator[Indexed]:
-    parts = (Chunk(one.tip, -1 - n, text, "summary") for n, text in enumerate(parts_of(one.text)))
-    yield from (Indexed(part, terms_of(part.text), 0, one.created) for part in parts)
-
-
-def _with_waiting(stored: Postings, summaries: Iterable[Summary], cut: Iterable[_Cut], terms: Sequence[str]) -> Postings:
-    """The store's postings with those of what waits, or waited when the store was asked."""
-    there = {posting.place for held in stored.by_term.values() for posting in held}
-    pieces = [_CutPiece(piece.chunk, piece.terms, sum(piece.terms.values())) for one in summaries for piece in _pieces_of_summary(one)]
-    pieces += [piece for one in cut for piece in one if (piece.chunk.tip, piece.chunk.part) not in there]
-    by_term = standing((((chunk.tip, chunk.part), held, size) for chunk, held, size in pieces), terms)
-    length = sum(piece.length for piece in pieces)
-    return merged(stored, Postings(by_term, len(pieces), length / max(len(pieces), 1)))

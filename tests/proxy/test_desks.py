@@ -18,6 +18,7 @@ from ctxproxy.core.search_terms import terms_of
 from ctxproxy.core.sessions import Joined, Reconciled
 from ctxproxy.core.text_index import Place, Postings
 from ctxproxy.ports.embedding import Access, VectorTable
+from ctxproxy.proxy import cut_pieces
 from ctxproxy.proxy import index_desk as index_desk_module
 from ctxproxy.proxy.index_desk import IndexDesk
 from ctxproxy.proxy.lull import Lull
@@ -197,13 +198,13 @@ async def test_a_summary_that_is_noted_again_before_it_is_written_is_written_onc
 async def test_what_waits_is_cut_once_however_often_it_is_searched(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
     tasks, lull, rows, cut = Tasks(), Lull(), chain("a zebra", "hello", "and?"), list[str]()
     await store.apply([AppendMessages(KEY, tuple(rows[:2]))])
-    desk, terms = index_desk(store, tasks, lull), index_desk_module.terms_of
+    desk, terms = index_desk(store, tasks, lull), cut_pieces.terms_of
 
     def counted(text: str) -> Counter[str]:
         cut.append(text)
         return terms(text)
 
-    monkeypatch.setattr(index_desk_module, "terms_of", counted)
+    monkeypatch.setattr(cut_pieces, "terms_of", counted)
     asked = asking(rows, 2)
     with lull.request():
         for _ in range(2):
@@ -257,6 +258,6 @@ async def test_what_was_cut_takes_only_so_much_and_goes_with_its_session(store: 
         await desk.postings(KEY, ["zebra"], asked)
         await desk.erase([KEY])
         assert (desk._cut, desk._cut_bytes) == ({}, 0)
-        monkeypatch.setattr(index_desk_module, "SEARCHED_BYTES", len(rows[1].raw))
+        monkeypatch.setattr(cut_pieces, "SEARCHED_BYTES", len(rows[1].raw))
         assert (await desk.postings(KEY, ["hello", "zebra"], asked)).by_term.keys() == {"hello"}
     await tasks.close(10.0)
