@@ -137,7 +137,8 @@ class Chain:
                 text = f"Summary up to {tip}. {self.summary_text}"
                 self.summaries[tip] = Summary(tip, text, "llm", "writer", 1, count_text(text), 0.0, 1.0, 2.0)
                 last = self.steps[-1]
-                if self.ahead and any(decided.wants == tip for decided in self.checkpoints.values()):
+                as_it_was = last.situation.forgotten == self.forgotten  # as the desk asks of the store
+                if self.ahead and as_it_was and any(decided.wants == tip for decided in self.checkpoints.values()):
                     self.foreseen = self.ahead(replace(last.situation, summaries=list(self.summaries.values())))
 
 
