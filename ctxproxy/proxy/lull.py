@@ -17,7 +17,9 @@ PATIENT_LOOKS, HURRIED_LOOKS = 500, 50
 
 
 class Lull:
-    """Told of each request by whoever serves it; whoever works behind the answers asks for each `piece`, some ten milliseconds of a thread."""
+    """Told of each request by whoever serves it; whoever works behind the answers asks for each `piece`: some ten milliseconds of a
+    thread, or a compaction worked out ahead, a quarter of a second and more for thousands of messages.
+    """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
