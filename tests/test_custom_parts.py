@@ -105,7 +105,7 @@ async def test_a_summarizer_that_fails_breaks_no_request_and_the_extract_stands_
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     (folder / "failing_parts.py").write_text(module, encoding="utf-8")
-    own = {"kind": "failing_parts:summarize", "background": False, "timeout_s": 0.3}
+    own = {"kind": "failing_parts:summarize", "background": False, "timeout_s": 1}
     running = await proxy(upstream, context={"max_tokens": 2000, "pipeline": [{"stage": "summarize"}, {"stage": "drop_oldest"}]}, summarizer=own)
     said = await running.chat(history(20), session="s")
     assert (said.status, said.text) == (200, "ok")

@@ -343,7 +343,7 @@ async def test_an_error_in_a_round_is_the_clients_while_nothing_is_shown(proxy: 
     assert (said.status, said.json, said.headers["Retry-After"]) == (429, error_body("slow down"), "7")
     assert (await running.log("s")) == []
     upstream.script = recalls(Stall(asyncio.Event()))
-    quick = await proxy(upstream, context=ON, upstream={"first_byte_timeout_s": 0.3})
+    quick = await proxy(upstream, context=ON, upstream={"first_byte_timeout_s": 1})
     assert (await ask(quick, stream=stream)).status == 504
 
 

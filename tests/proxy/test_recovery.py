@@ -223,7 +223,7 @@ async def test_a_summarizer_that_gives_nothing_keeps_no_client_from_its_answer(
 
 @pytest.mark.parametrize("background", [True, False])
 async def test_a_summarizer_that_stalls_is_left_after_its_time(proxy: StartProxy, upstream: ScriptedUpstream, *, background: bool) -> None:
-    running = await proxy(upstream, summarizer={"timeout_s": 0.3, "background": background})
+    running = await proxy(upstream, summarizer={"timeout_s": 1, "background": background})
     fits, never = Window(3000), asyncio.Event()
     upstream.script = lambda call: Stall(never) if is_summary(call) else fits(call)
     assert (await running.chat(talk(40), session="s")).text == "ok"

@@ -61,7 +61,7 @@ def log_text(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
 
 
 async def started(proxy: StartProxy, upstream: ScriptedUpstream, **sections: Any) -> Running:
-    settings = {"api_key": CONFIGURED["upstream"], "routes": [{"match": "routed*", "api_key": CONFIGURED["route"]}], "first_byte_timeout_s": 0.3}
+    settings = {"api_key": CONFIGURED["upstream"], "routes": [{"match": "routed*", "api_key": CONFIGURED["route"]}], "first_byte_timeout_s": 1}
     keys = {"store": {"url": "sqlite:///s.db"}, "log": {"level": "debug"}, "admin": {"token": CONFIGURED["admin"]}, "context": {"max_tokens": 3000}}
     summarizer = {"api_key": CONFIGURED["summarizer"], "background": False, "timeout_s": 2}
     return await proxy(upstream, upstream=settings, summarizer=summarizer, **{**keys, **sections})

@@ -237,7 +237,7 @@ async def test_no_connection_in_time_is_told(proxy: StartProxy) -> None:
 
 
 async def test_no_first_byte_in_time_is_told(proxy: StartProxy, upstream: ScriptedUpstream) -> None:
-    running = await proxy(upstream, upstream={"first_byte_timeout_s": 0.3})
+    running = await proxy(upstream, upstream={"first_byte_timeout_s": 1})
     upstream.script = Stall(asyncio.Event())
     answer = await running.chat("hi", stream=True)
     assert (answer.status, answer.json["error"]["code"]) == (504, "upstream_timeout")
@@ -246,14 +246,14 @@ async def test_no_first_byte_in_time_is_told(proxy: StartProxy, upstream: Script
 
 
 async def test_silence_before_the_first_event_is_told(proxy: StartProxy, upstream: ScriptedUpstream) -> None:
-    running = await proxy(upstream, upstream={"idle_timeout_s": 0.3})
+    running = await proxy(upstream, upstream={"idle_timeout_s": 1})
     upstream.script = Sse(b": wait\n\n", asyncio.Event())
     answer = await running.chat("hi", stream=True)
     assert (answer.status, answer.json["error"]["code"]) == (504, "upstream_timeout")
 
 
 async def test_silence_within_an_answer_ends_it_with_an_error_event_and_a_broken_connection(proxy: StartProxy, upstream: ScriptedUpstream) -> None:
-    running = await proxy(upstream, upstream={"idle_timeout_s": 0.3})
+    running = await proxy(upstream, upstream={"idle_timeout_s": 1})
     upstream.script = Sse(ROLE, event(chunk({"content": "half"})), asyncio.Event())
     seen = b""
     async with opened(running) as answer:
