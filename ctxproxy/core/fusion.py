@@ -32,6 +32,14 @@ class Ranking(NamedTuple):
     order: Sequence[Spot]
     fits: Mapping[Spot, float]
 
+    def fit(self, spot: Spot) -> float:
+        """How well a spot fits; 0 for one that nothing is known of."""
+        return self.fits.get(spot, 0.0)
+
+    def by_fit(self) -> list[tuple[float, Spot]]:
+        """How well each spot fits, with the spot; what fits best first."""
+        return sorted(((self.fit(spot), spot) for spot in self.order), reverse=True)
+
 
 def fused(words: Ranking, meaning: Ranking) -> Ranking:
     """Both rankings as one, by the sum of reciprocal ranks; a spot fits as well as the better of them says."""

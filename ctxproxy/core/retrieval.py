@@ -8,9 +8,9 @@ well the best piece fits a question costs less, a twentieth, and finds less, Eng
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from heapq import nsmallest
+from functools import cache
 from typing import NamedTuple, TypeVar
 
 from ctxproxy.core.chunks import Chunk, chunks_of
@@ -135,17 +135,17 @@ def choose(
     lost = {at[tip] for tip in gone(transcript, s.reconciled.tips, kept_out if query.looks_back else kept_out | s.cleared)}
     ranking = _ranking(query, postings, nearness, at, lost)
     shown = "\n".join(text_of(entry.message) for entry in transcript.entries if entry.origin != "original")
-    chunks = {spot: chunk for spot in ranking.order if (chunk := _chunk(s, spot)) and chunk.text not in shown}
-    room = min(bounds.max_tokens, s.budget.with_recalled - transcript.tokens - FRAME_TOKENS)
-    best = max((ranking.fits.get(spot, 0.0) for spot in chunks), default=0.0)
-    if not chunks or best < bounds.min_score:
+    unseen = cache(lambda spot: chunk if (chunk := _chunk(s, spot)) and chunk.text not in shown else None)
+    best = next((fit for fit, spot in ranking.by_fit() if unseen(spot)), None)
+    if best is None or best < bounds.min_score:
         return []
+    room, least = min(bounds.max_tokens, s.budget.with_recalled - transcript.tokens - FRAME_TOKENS), -1.0
     if not query.asks:
         if best < LEAST_MATCH or not _is_known(query, postings):
             return []
-        chunks = {spot: chunk for spot, chunk in chunks.items() if ranking.fits.get(spot, 0.0) >= NEAR_BEST * best}
-        room = min(room, LITTLE_TOKENS, s.budget.trigger - transcript.tokens - FRAME_TOKENS)
-    chosen = fill(list(chunks.values()), lambda chunk: s.count_text(chunk.text) + LINE_TOKENS, room, bounds.top_k)
+        room, least = min(room, LITTLE_TOKENS, s.budget.trigger - transcript.tokens - FRAME_TOKENS), NEAR_BEST * best
+    fitting = (chunk for spot in ranking.order if ranking.fit(spot) >= least and (chunk := unseen(spot)))
+    chosen = fill(fitting, lambda chunk: s.count_text(chunk.text) + LINE_TOKENS, room, bounds.top_k)
     chosen.sort(key=lambda chunk: (at[chunk.tip], chunk.part))
     return [Passage((chunk.tip, chunk.part), chunk.role, chunk.text) for chunk in chosen]
 
@@ -177,9 +177,8 @@ def _spots(scored: Mapping[Place, float], at: Mapping[Tip, int]) -> dict[Spot, f
 
 def _ranked(own: Mapping[Spot, float], lost: Collection[int]) -> dict[Spot, float]:
     """The best of the spots in lost messages, the best first."""
-    near = with_what_was_before(own)
-    best = nsmallest(RANKED_MOST, (spot for spot in near if spot[0] in lost), key=lambda spot: (-near[spot], spot))
-    return {spot: near[spot] for spot in best}
+    best = sorted((-score, spot) for spot, score in with_what_was_before(own).items() if spot[0] in lost)[:RANKED_MOST]
+    return {spot: -score for score, spot in best}
 
 
 def _is_known(query: Query, postings: Postings) -> bool:
@@ -213,7 +212,7 @@ def _with_before(own: Mapping[Spot, float], best: Mapping[int, float], at: int, 
     return BESIDE[0] * own.get((at, part), 0.0) + BESIDE[1] * before[0] + BESIDE[2] * before[1]
 
 
-def fill(ranked: Sequence[T], cost: Callable[[T], int], most_tokens: int, top_k: int) -> list[T]:
+def fill(ranked: Iterable[T], cost: Callable[[T], int], most_tokens: int, top_k: int) -> list[T]:
     """The first of a ranking that fit together, at most `top_k`; one that is too long is passed over."""
     chosen: list[T] = []
     for one in ranked:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from math import log
 from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
@@ -36,6 +36,14 @@ class Postings(NamedTuple):
     average_length: float
     quoted: Mapping[Place, int] = MappingProxyType({})
     """How often answers made use of a piece; one that is not here, never."""
+
+
+class Inverted(NamedTuple):
+    """Pieces of a message by their terms: of each piece its length in terms; of each term the pieces that hold it, number and times in turns."""
+
+    tip: Tip
+    lengths: Mapping[int, int]
+    by_term: Mapping[str, Sequence[int]]
 
 
 NO_POSTINGS = Postings({}, 0, 0.0)
@@ -75,13 +83,47 @@ class TextIndex:
         return Postings(found, len(self._lengths), sum(self._lengths.values()) / max(len(self._lengths), 1))
 
 
-def standing(pieces: Iterable[tuple[Place, Mapping[str, int], int]], terms: Iterable[str]) -> dict[str, list[Posting]]:
-    """Where terms stand in pieces that are told by their places, terms and lengths; those that stand nowhere are left out."""
+def inverted(tip: Tip, pieces: Iterable[tuple[int, Mapping[str, int]]]) -> Inverted:
+    """The pieces of a message, each told by its number and its terms."""
+    lengths: dict[int, int] = {}
+    by_term: dict[str, tuple[int, ...] | list[int]] = {}
+    for part, terms in pieces:
+        lengths[part] = sum(terms.values())
+        once = (part, 1)  # most terms: they share it
+        for term, times in terms.items():
+            held = by_term.get(term)
+            if held is None:
+                by_term[term] = once if times == 1 else (part, times)
+            elif isinstance(held, list):
+                held += (part, times)
+            else:
+                by_term[term] = [*held, part, times]
+    return Inverted(tip, lengths, by_term)
+
+
+def turned_back(message: Inverted) -> dict[int, dict[str, int]]:
+    """How often each term is in each piece."""
+    terms: dict[int, dict[str, int]] = {part: {} for part in message.lengths}
+    for term, held in message.by_term.items():
+        for at in range(0, len(held), 2):
+            terms[held[at]][term] = held[at + 1]
+    return terms
+
+
+def standing(messages: Iterable[Inverted], terms: Iterable[str], left_out: Collection[Place] = ()) -> Postings:
+    """Where terms stand in pieces that are in no index, those at some places left out."""
     found: dict[str, list[Posting]] = {term: [] for term in terms}
-    for place, held, length in pieces:
-        for term in found.keys() & held.keys():
-            found[term].append(Posting(place, length, held[term]))
-    return {term: held for term, held in found.items() if held}
+    sizes: list[int] = []
+    has_left_out = {tip for tip, _ in left_out}
+    for tip, lengths, by_term in messages:
+        out = {part for part in lengths if (tip, part) in left_out} if tip in has_left_out else ()
+        sizes += [length for part, length in lengths.items() if part not in out] if out else lengths.values()
+        for term, postings in found.items():
+            if held := by_term.get(term):
+                for at in range(0, len(held), 2):
+                    if (part := held[at]) not in out:
+                        postings.append(Posting((tip, part), lengths[part], held[at + 1]))
+    return Postings({term: held for term, held in found.items() if held}, len(sizes), sum(sizes) / max(len(sizes), 1))
 
 
 def scores(postings: Postings, weights: Mapping[str, float]) -> dict[Place, float]:

@@ -79,6 +79,7 @@ class Keeping:
         try:
             await self._apply(replies, self._spent(reply), complete=complete)
             self._state.health.wrote()
+            self._opened()
             self._forget_again()
         except StoreUnavailable as error:
             self._state.metrics.store_errors.inc()
@@ -93,6 +94,12 @@ class Keeping:
         if complete and replies and self._got.plan.brought:
             self._state.tasks.start(note_quotes(self._state, self._got.plan, replies), "quoted")
         self._foresee()
+
+    def _opened(self) -> None:
+        """Have a summary kept that was there before the session was."""
+        key = self._prepared.caller.key
+        if key is not None and self._prepared.session is None:
+            self._state.summaries.opened(key)
 
     def _forget_again(self) -> None:
         """See that no decision that was just made keeps what was forgotten while it was."""

@@ -6,7 +6,8 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
 from aiohttp import web
@@ -39,6 +40,8 @@ from ctxproxy.proxy.tasks import Tasks
 log = logging.getLogger("ctxproxy")
 PAUSE_AFTER_FAILURE_S = 60.0
 """How long a session's summarizer is left alone after it has failed: one that is down stays down for longer than a turn."""
+EARLY_SESSIONS = 64
+"""New ones of which a summary may wait for their first answer: one whose answer never comes is not stored, and its summary waits in vain."""
 READ_AGAIN_CALLS = 3
 """How many windows' worth of originals are read again; of a longer history, an earlier summary stands for the beginning."""
 
@@ -59,8 +62,18 @@ class Asked:
     """A model is asked for memory points in the same call."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """What came of a call: the summary, None if none did, what it cost, and the memory points that came with it."""
+
+    need: Need
+    summary: Summary | None
+    spent: Spent
+    blocks: Sequence[Parted] = ()
+
+
 class SummaryDesk:
-    """Writes summaries; `write` may be called for the same one many times at once, and asks once."""
+    """Writes summaries; `write` may be called for the same one many times at once, and asks once; an `erasing.Part`."""
 
     def __init__(
         self, store: Store, upstream: Callable[[str], Upstream], metrics: Metrics, tasks: Tasks, facts: FactDesk, index: IndexDesk, claims: Claims
@@ -75,6 +88,10 @@ class SummaryDesk:
         self._own = OwnSummarizer()
         self._writing: dict[tuple[SessionKey | None, Tip], asyncio.Task[Summary | None]] = {}
         self._failed_at: dict[SessionKey, float] = {}
+        self._early: OrderedDict[SessionKey, list[_Made]] = OrderedDict()
+        """What was written before the store had the session: its first answer had not come yet."""
+        self._void: set[tuple[SessionKey | None, Tip]] = set()
+        """What is being written and nobody is to keep: it was erased or forgotten meanwhile."""
 
     def is_busy(self, key: SessionKey) -> bool:
         """Whether a summary of this session is being written: what it will tell need not be asked for twice."""
@@ -99,7 +116,7 @@ class SummaryDesk:
         if running is None:
             running = self._tasks.start(self._write(key, need, asked), "summary")
             self._writing[at] = running
-            running.add_done_callback(lambda _: self._writing.pop(at, None))
+            running.add_done_callback(lambda _: self._over(at))
         return await asyncio.shield(running)
 
     async def answer(self, prompt: Prompt, asked: Asked) -> Draft | None:
@@ -117,6 +134,8 @@ class SummaryDesk:
             return await self._written(key, need, asked)
 
     async def _written(self, key: SessionKey | None, need: Need, asked: Asked) -> Summary | None:
+        if key is not None and (there := await self._come_meanwhile(key, need.tip)):
+            return there
         costs: list[float] = []
         blocks: list[Parted] = []
         summary = await self._made(need, asked, costs.append, blocks.append)
@@ -129,33 +148,81 @@ class SummaryDesk:
             self._failed_at[key] = time.monotonic()
         else:
             self._failed_at.pop(key, None)
-        forgotten = await self._keep(key, need, [CountUse(key, spent=spent), *([PutSummary(key, summary)] if summary else [])])
-        if summary is not None and not forgotten:
-            self._index.note_summary(key, summary)
-        if asked.points and summary is not None and not forgotten:
-            await self._remember(key, need, summary, blocks)
+        if (key, need.tip) not in self._void:
+            await self._keep_or_hold(key, _Made(need, summary, spent, blocks if asked.points else ()))
         return summary
 
-    async def _remember(self, key: SessionKey, need: Need, summary: Summary, blocks: Sequence[Parted]) -> None:
-        """Have the memory points kept that came with a summary; a block that is not valid is counted, and gives none."""
-        self._metrics.memory_points.labels("refused").inc(sum(block.refused for block in blocks))
-        told = [one for block in blocks for one in block.told]
-        self._facts.note_summary(key, need.tip, await asyncio.to_thread(points_of, told, summary.text, need.covered, need.tip, summary.created))
+    async def _come_meanwhile(self, key: SessionKey, tip: Tip) -> Summary | None:
+        """The summary that another request, or another process, has had written since this one was found to be wanted."""
+        early = [made.summary for made in self._early.get(key, ()) if made.summary]
+        with contextlib.suppress(StoreUnavailable):
+            early += await self._store.summaries(key, [tip])
+        return next((one for one in early if one.tip == tip and one.kind == "llm"), None)
+
+    def _over(self, at: tuple[SessionKey | None, Tip]) -> None:
+        self._writing.pop(at, None)
+        self._void.discard(at)
+
+    async def _keep_or_hold(self, key: SessionKey, made: _Made) -> None:
+        """Keep what was made; of a session that the store does not have yet, when it does."""
+        if await self._is_stored(key):
+            await self._keep(key, made)
+            return
+        self._early.setdefault(key, []).append(made)
+        if len(self._early) > EARLY_SESSIONS:
+            self._early.popitem(last=False)
+        if await self._is_stored(key):
+            self.opened(key)
+
+    async def _is_stored(self, key: SessionKey) -> bool:
+        try:
+            return await self._store.session(key) is not None
+        except StoreUnavailable:
+            return True  # writing tells what is wrong
+
+    def opened(self, key: SessionKey) -> None:
+        """Keep what was made for a session before the store had it, which it has now."""
+        if key in self._early:
+            self._tasks.start(self._keep_early(key), "summary of a new session")
+
+    async def _keep_early(self, key: SessionKey) -> None:
+        for made in self._early.pop(key, ()):
+            await self._keep(key, made)
+
+    async def erase(self, keys: Collection[SessionKey]) -> None:
+        """Keep nothing of these sessions, nor of what is being written."""
+        for key in keys:
+            self._early.pop(key, None)
+        self._void.update(at for at in self._writing if at[0] in keys)
+
+    async def forget(self, key: SessionKey, tips: Collection[Tip]) -> None:
+        """Keep no summary of the history up to any of these messages that the store does not have yet."""
+        self._early.pop(key, None)
+        self._void.update(at for at in self._writing if at[0] == key and at[1] in tips)
+
+    async def _keep(self, key: SessionKey, made: _Made) -> None:
+        """Put what was made into the store, the search index and the facts; memory points that are not valid are counted."""
+        need, summary = made.need, made.summary
+        effects: list[Effect] = [CountUse(key, spent=made.spent), *([PutSummary(key, summary)] if summary else [])]
+        try:
+            await self._store.apply(effects)
+            if await forgotten_meanwhile(self._store, key, need.tip, need.forgotten):
+                return
+        except StoreUnavailable as error:
+            log.warning("could not write a summary of session %s to the store: %s", key.id, error.message)
+        if summary is None:
+            return
+        self._index.note_summary(key, summary)
+        if made.blocks:
+            self._metrics.memory_points.labels("refused").inc(sum(block.refused for block in made.blocks))
+            told = [one for block in made.blocks for one in block.told]
+            self._facts.note_summary(key, need.tip, await asyncio.to_thread(points_of, told, summary.text, need.covered, need.tip, summary.created))
 
     async def _made(self, need: Need, asked: Asked, spend: Callable[[float], None], part: Callable[[Parted], None]) -> Summary | None:
         if asked.own is not None:
             return await self._own.make(asked.own, need, asked.tokenizer.count, asked.timeout_s)
         writer = Writer(self._upstream(asked.base_url), asked.base_url, asked.model, asked.window_tokens, asked.credentials)
         return await Summarizer(asked.timeout_s, points=part if asked.points else None).make(need, writer, asked.tokenizer.count, spend)
-
-    async def _keep(self, key: SessionKey, need: Need, effects: Sequence[Effect]) -> bool:
-        """Whether something that was told of was forgotten meanwhile, so that the summary is gone again."""
-        try:
-            await self._store.apply(effects)
-            return await forgotten_meanwhile(self._store, key, need.tip, need.forgotten)
-        except StoreUnavailable as error:
-            log.warning("could not write a summary of session %s to the store: %s", key.id, error.message)
-            return False
 
 
 def _claim(key: SessionKey) -> str:

@@ -6,7 +6,7 @@ from math import log
 
 import pytest
 
-from ctxproxy.core.text_index import MOST_GAIN, NO_POSTINGS, Posting, TextIndex, most, rarity, scores, standing
+from ctxproxy.core.text_index import MOST_GAIN, NO_POSTINGS, Posting, TextIndex, inverted, most, rarity, scores, standing, turned_back
 
 DOOR, LONG, OTHER = ("aa", 0), ("aa", 1), ("bb", 0)
 
@@ -26,11 +26,22 @@ def test_terms_stand_where_they_were_put() -> None:
     assert (found.pieces, found.average_length) == (3, 4.0)
 
 
+PARTS = {0: {"red": 1, "door": 1}, 1: {"red": 2, "roof": 4}}
+
+
 def test_terms_stand_in_pieces_that_are_in_no_index_as_they_would_in_one() -> None:
-    pieces = [(DOOR, {"red": 1, "door": 1}, 2), (LONG, {"red": 2, "roof": 4}, 6), (OTHER, {"blue": 4}, 4)]
-    found = standing(iter(pieces), ["red", "blue", "green"])
-    assert found == index().postings(["red", "blue", "green"]).by_term
-    assert list(found) == ["red", "blue"]
+    messages = [inverted("aa", PARTS.items()), inverted("bb", [(0, {"blue": 4})])]
+    found = standing(iter(messages), ["red", "blue", "green"])
+    assert found == index().postings(["red", "blue", "green"])
+    assert list(found.by_term) == ["red", "blue"]
+    assert standing(messages, ["red"], {DOOR}) == ({"red": [Posting(LONG, 6, 2)]}, 2, 5.0, {})
+    assert standing([], ["red"]) == NO_POSTINGS
+
+
+def test_the_pieces_of_a_message_are_given_back_as_they_came() -> None:
+    more = {**PARTS, 2: {"red": 3}, 3: {"red": 1}}
+    assert turned_back(inverted("aa", more.items())) == more
+    assert turned_back(inverted("aa", [(-1, {}), (-2, {"red": 1})])) == {-1: {}, -2: {"red": 1}}
 
 
 def test_a_piece_that_is_there_already_stays() -> None:

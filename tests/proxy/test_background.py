@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from ctxproxy.core.records import Summary
+from ctxproxy.proxy.summary_desk import SummaryDesk
 from tests.proxy.conftest import StartProxy
 from tests.proxy.running import Running
 from tests.scripted_upstream import Answer, Received, ScriptedUpstream, Stall
@@ -92,6 +94,40 @@ async def test_a_summary_is_asked_for_once_however_many_ask_at_once(proxy: Start
     upstream.script = scripted
     said = await asyncio.gather(*(running.chat(talk(20), session="s") for _ in range(5)))
     assert {one.status for one in said} == {200}
+    assert sum(is_summary(call) for call in upstream.calls) == 1
+    assert all(SUMMARY in str(call.messages) for call in asked(upstream))
+
+
+@pytest.mark.parametrize("background", [True, False])
+async def test_a_summary_that_is_there_before_the_first_answer_is_kept(proxy: StartProxy, upstream: ScriptedUpstream, *, background: bool) -> None:
+    running = await proxy(upstream, context=SUMMARIZING, summarizer={"background": background}, store={"url": "sqlite:///s.db"})
+    gate = asyncio.Event()
+    upstream.script = lambda call: Answer(SUMMARY) if is_summary(call) else Stall(gate, Answer("an answer"))
+    asyncio.get_running_loop().call_later(0.5, gate.set)  # the summary comes at once
+    said = await running.chat(talk(20), session="s")
+    await running.settled()
+    _, shown = await running.admin("GET", "sessions/s")
+    assert [(one["kind"], one["text"].startswith(SUMMARY)) for one in shown["summaries"]] == [("llm", True)]
+    assert (await running.session("s")).spent.cost_summaries > 0
+    await running.chat([*talk(20), said.message, {"role": "user", "content": "and?"}], session="s")
+    await running.settled()
+    assert sum(is_summary(call) for call in upstream.calls) == 1
+
+
+async def test_a_summary_that_came_since_it_was_found_to_be_wanted_is_not_asked_for_again(
+    proxy: StartProxy, upstream: ScriptedUpstream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running = await proxy(upstream, context=SUMMARIZING, summarizer={"background": False})
+    write, turn, both_want = SummaryDesk.write, asyncio.Lock(), asyncio.Barrier(2)
+
+    async def one_after_the_other(desk: SummaryDesk, *args: Any) -> Summary | None:
+        await both_want.wait()
+        async with turn:
+            return await write(desk, *args)
+
+    monkeypatch.setattr(SummaryDesk, "write", one_after_the_other)
+    upstream.script = scripted
+    await asyncio.gather(*(running.chat(talk(20), session="s") for _ in range(2)))
     assert sum(is_summary(call) for call in upstream.calls) == 1
     assert all(SUMMARY in str(call.messages) for call in asked(upstream))
 
