@@ -22,6 +22,7 @@ VERBS: Mapping[str, str] = MappingProxyType(
         "why": "where a phrase or a file name went in a session of a running proxy",
         "stats": "totals of a running proxy",
         "models": "the window table of a running proxy",
+        "migrate": "bring the store to the schema of this version",
         "learn": "priorities that fit what answers have quoted, as a profile for the configuration",
         "demo": "a long conversation through the built-in model, with a live view of what is sent",
     }

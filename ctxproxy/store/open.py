@@ -8,7 +8,7 @@ from ctxproxy.errors import ConfigError
 from ctxproxy.ports import Store
 from ctxproxy.store.memory import MemoryStore
 from ctxproxy.store.sqlite import SqliteStore
-from ctxproxy.store.sqlite_file import OnDamage
+from ctxproxy.store.sqlite_file import OnDamage, prepare, schema_version
 
 SQLITE = "sqlite:///"
 POSSIBLE = "possible are memory:// and sqlite:///path (four slashes for an absolute path)"
@@ -24,6 +24,19 @@ async def open_store(url: str, *, on_damage: OnDamage, cache_bytes: int = 0) -> 
     if url == "memory://":
         return MemoryStore()
     return await SqliteStore.open(_sqlite_path(url), on_damage, cache_bytes)
+
+
+def migrate(url: str, on_damage: OnDamage) -> tuple[int, int] | None:
+    """Bring the store of a URL to the newest schema: the version that it had (0 if it was not there), and the one it has; None for one in memory.
+
+    Raises ConfigError and StoreUnavailable as `open_store` does.
+    """
+    if url == "memory://":
+        return None
+    path = _sqlite_path(url)
+    before = schema_version(path)
+    prepare(path, on_damage).close()
+    return before, schema_version(path)
 
 
 def _sqlite_path(url: str) -> Path:

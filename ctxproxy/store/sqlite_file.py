@@ -107,6 +107,16 @@ def connect(path: Path) -> sqlite3.Connection:
     return connection
 
 
+def schema_version(path: Path) -> int:
+    """The number of the last migration that the file at a path has seen; 0 if there is none, or it cannot be read."""
+    if path.is_file():
+        with contextlib.suppress(sqlite3.Error, OSError, Damaged):
+            _check_ends(path)
+            with contextlib.closing(connect(path)) as connection:
+                return int(connection.execute("PRAGMA user_version").fetchone()[0])
+    return 0
+
+
 def prepare(path: Path, on_damage: OnDamage) -> sqlite3.Connection:
     """A connection to the file at `path`, which is made if need be; raises ConfigError or StoreUnavailable.
 

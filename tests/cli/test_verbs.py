@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
+import sqlite3
 import sys
 import threading
 from collections.abc import Iterator
@@ -19,6 +21,8 @@ from ctxproxy import __version__
 from ctxproxy.cli.main import VERBS, main
 from ctxproxy.config.reload import Holder
 from ctxproxy.config.schema import Settings
+from ctxproxy.store.queries import migrations
+from ctxproxy.store.sqlite_file import APPLICATION_ID
 
 SESSION = {"id": "ab12cd34:talk", "name": "talk", "turns": 3, "rate": 0.5, "title": "x" * 70, "gone": None, "branches": [1]}
 MESSAGES = [{"role": "user", "content": "你好\n"}, {"role": "assistant", "content": "\ud800"}, {"role": "user", "content": "bye"}]
@@ -458,6 +462,38 @@ def test_check_fails_for_a_wrong_one(tmp_path: Path, capsys: pytest.CaptureFixtu
     path.write_text("admin: {tokn: sesame}", encoding="utf-8")
     assert main(["check", "--config", str(path)]) == 1
     assert "did you mean admin.token?" in capsys.readouterr().err
+
+
+def migrating(folder: Path, capsys: pytest.CaptureFixture[str], url: str = "sqlite:///s.db") -> tuple[int, str, str]:
+    path = folder / "config.yaml"
+    path.write_text(f"data_dir: {folder}\nstore: {{url: '{url}'}}\n", encoding="utf-8")
+    status = main(["migrate", "--config", str(path)])
+    said = capsys.readouterr()
+    return status, said.out.replace(str(folder), ""), said.err
+
+
+def test_migrating_brings_a_store_to_the_newest_schema(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    newest = len(migrations())
+    assert migrating(tmp_path, capsys) == (0, f"sqlite:////s.db has schema version {newest} now, and was made\n", "")
+    assert migrating(tmp_path, capsys) == (0, f"sqlite:////s.db has schema version {newest} already\n", "")
+    older = tmp_path / "older.db"
+    with contextlib.closing(sqlite3.connect(older)) as connection:
+        for statement in (*migrations()[0].statements, f"PRAGMA application_id = {APPLICATION_ID}", "PRAGMA user_version = 1"):
+            connection.execute(statement)
+        connection.commit()
+    assert migrating(tmp_path, capsys, "sqlite:///older.db") == (0, f"sqlite:////older.db has schema version {newest} now, 1 before\n", "")
+    assert migrating(tmp_path, capsys, "memory://") == (0, "memory:// keeps nothing on disk: there is nothing to migrate\n", "")
+
+
+def test_migrating_says_what_is_wrong_with_a_store(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "s.db").write_bytes(b"no database" * 500)
+    status, out, err = migrating(tmp_path, capsys)
+    assert (status, "and was made" in out) == (1, True)
+    assert "was damaged (the file does not begin as a database does); it was set aside as s.db.corrupt-" in err
+    with contextlib.closing(sqlite3.connect(tmp_path / "s.db")) as connection:
+        connection.execute(f"PRAGMA user_version = {len(migrations()) + 1}")
+    status, out, err = migrating(tmp_path, capsys)
+    assert (status, out, "use a newer ctxproxy" in err) == (1, "", True)
 
 
 def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
