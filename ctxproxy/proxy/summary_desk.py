@@ -17,6 +17,7 @@ from ctxproxy.config.schema import Settings
 from ctxproxy.core.effects import CountUse, Effect, PutSummary
 from ctxproxy.core.language import language_of
 from ctxproxy.core.messages import Tip
+from ctxproxy.core.points import Point
 from ctxproxy.core.policy import SummarizerPolicy
 from ctxproxy.core.presets import stages_of
 from ctxproxy.core.prompts import Prompt
@@ -64,12 +65,13 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class _Made:
-    """What came of a call: the summary, None if none did, what it cost, and the memory points that came with it."""
+    """What came of a call, without what it was made of: the summary, None if there is none, its cost, and the memory points that came with it."""
 
-    need: Need
+    tip: Tip
+    forgotten: frozenset[Tip]
     summary: Summary | None
     spent: Spent
-    blocks: Sequence[Parted] = ()
+    points: Sequence[Point] = ()
 
 
 class SummaryDesk:
@@ -148,9 +150,15 @@ class SummaryDesk:
             self._failed_at[key] = time.monotonic()
         else:
             self._failed_at.pop(key, None)
-        if (key, need.tip) not in self._void:
-            await self._keep_or_hold(key, _Made(need, summary, spent, blocks if asked.points else ()))
+        points = await self._points(need, summary, blocks) if summary and asked.points else ()
+        await self._keep_or_hold(key, _Made(need.tip, need.forgotten, summary, spent, points))
         return summary
+
+    async def _points(self, need: Need, summary: Summary, blocks: Sequence[Parted]) -> Sequence[Point]:
+        """The memory points that came with a summary; a block that is not valid is counted, and gives none."""
+        self._metrics.memory_points.labels("refused").inc(sum(block.refused for block in blocks))
+        told = [one for block in blocks for one in block.told]
+        return await asyncio.to_thread(points_of, told, summary.text, need.covered, need.tip, summary.created)
 
     async def _come_meanwhile(self, key: SessionKey, tip: Tip) -> Summary | None:
         """The summary that another request, or another process, has had written since this one was found to be wanted."""
@@ -165,7 +173,10 @@ class SummaryDesk:
 
     async def _keep_or_hold(self, key: SessionKey, made: _Made) -> None:
         """Keep what was made; of a session that the store does not have yet, when it does."""
-        if await self._is_stored(key):
+        is_stored = await self._is_stored(key)
+        if (key, made.tip) in self._void:
+            return
+        if is_stored:
             await self._keep(key, made)
             return
         self._early.setdefault(key, []).append(made)
@@ -201,22 +212,19 @@ class SummaryDesk:
         self._void.update(at for at in self._writing if at[0] == key and at[1] in tips)
 
     async def _keep(self, key: SessionKey, made: _Made) -> None:
-        """Put what was made into the store, the search index and the facts; memory points that are not valid are counted."""
-        need, summary = made.need, made.summary
+        """Put what was made into the store, the search index and the facts."""
+        summary = made.summary
         effects: list[Effect] = [CountUse(key, spent=made.spent), *([PutSummary(key, summary)] if summary else [])]
         try:
             await self._store.apply(effects)
-            if await forgotten_meanwhile(self._store, key, need.tip, need.forgotten):
+            if await forgotten_meanwhile(self._store, key, made.tip, made.forgotten):
                 return
         except StoreUnavailable as error:
             log.warning("could not write a summary of session %s to the store: %s", key.id, error.message)
-        if summary is None:
-            return
-        self._index.note_summary(key, summary)
-        if made.blocks:
-            self._metrics.memory_points.labels("refused").inc(sum(block.refused for block in made.blocks))
-            told = [one for block in made.blocks for one in block.told]
-            self._facts.note_summary(key, need.tip, await asyncio.to_thread(points_of, told, summary.text, need.covered, need.tip, summary.created))
+        if summary is not None:
+            self._index.note_summary(key, summary)
+            if made.points:
+                self._facts.note_summary(key, made.tip, made.points)
 
     async def _made(self, need: Need, asked: Asked, spend: Callable[[float], None], part: Callable[[Parted], None]) -> Summary | None:
         if asked.own is not None:
