@@ -117,11 +117,9 @@ def _read_whole(body: bytes) -> _Known:
 
 
 def _read_large(body: bytes) -> _Known:
-    """The request of a body with what takes long: the messages' identities, its front."""
+    """The request of a body with what takes long: the messages' identities and digests, its front."""
     known = _read_whole(body)
-    for message in known.request.messages:
-        identity(message)
-    _ = known.front
+    _ = known.front, [(identity(message), message.digest) for message in known.request.messages]
     return known
 
 
