@@ -24,16 +24,17 @@ _ESCAPED_BLANK = re.compile(r"\\[nrt]")
 _ESCAPED_CHARACTER = re.compile(r"\\u([0-9a-fA-F]{4})")
 _URL = re.compile(r"\bhttps?:[^\s\"'<>()]{1,400}|\b[a-z0-9-]{1,40}(?:\.[a-z0-9-]{1,40}){1,5}/[^\s\"'<>()]{1,300}", re.IGNORECASE)
 _GROUP_SPACE = re.compile(r"(?<=\d)[\u00a0\u2009\u202f](?=\d{3}(?!\d))")
+_SPACED_GROUPS = re.compile(r"(?<![\w.,+-])\d{1,3}(?: \d{3}){1,4}(?![\d.,/]\d|\d)")
 _TAG = re.compile(r"<[^<>]{1,200}>")
 _OPENING = re.compile(r"(?<![\w])'(?=\S)|[\"“「『《«]")
 _CLOSING = {'"': re.compile('"'), "'": re.compile(r"'(?!\w)"), "“": re.compile("”"), "「": re.compile("」"), "『": re.compile("』")}
 _CLOSING |= {"《": re.compile("》"), "«": re.compile("»")}
 _SPEAKER = re.compile(r"(?:message|msg|errors?|detail|reason|raw|exception|description|returned|says?|said)[\"'\s:=({\[b]{0,8}$", re.IGNORECASE)
-_QUOTES = re.compile(r"[\"`“”「」『』]|(?<!\w)'|'(?!\w)")
+_QUOTES = re.compile(r"[\"`*“”「」『』]|(?<!\w)'|'(?!\w)")
 _WORD_DOT = re.compile(r"(?<=[a-z0-9_\])])\.(?=[a-z_\[])|(?<=[a-z_\])])\.(?=\d+[.a-z_\[])")
 _FIGURE = re.compile(
-    r"(?:(?<![\w.\-/@])|(?<=\d/)(?=\d{3,8}(?![\d/])))(\d{1,3}(?:[,_']\d{3}){1,4}|\d{1,3}(?:\.\d{3}){1,4}(?= tokens)"
-    r"|\d{1,15})(?:\.0+)?(?!\w|/(?!\d{3,8}(?![\d/]))|-(?!tokens?\b)[\da-z]|[.,]\d)"
+    r"(?:(?<![a-z\d_.\-/@])|(?<=\d/)(?=\d{3,8}(?![\d/])))(\d{1,3}(?:[,_']\d{3}){1,4}|\d{1,3}(?:\.\d{3}){1,4}(?= tokens)"
+    r"|\d{1,15})(?:\.0+)?(?!(?!tokens?\b)[a-z\d_年月日]|/(?!\d{3,8}(?![\d/]))|-(?!tokens?\b)[\da-z]|[.,]\d)"
 )
 _BLANKS = re.compile(r"\s+")
 
@@ -83,7 +84,7 @@ def _bounded(text: str) -> str:
 def _fold(text: str) -> str:
     text = _BACKSLASHES.sub(r"\\", text)  # each wrapping doubled them
     text = _ESCAPED_BLANK.sub(" ", _ESCAPED_QUOTE.sub(r"\1", _ESCAPED_CHARACTER.sub(_character, text)))
-    text = _GROUP_SPACE.sub(",", text)
+    text = _SPACED_GROUPS.sub(lambda found: found.group().replace(" ", ","), _GROUP_SPACE.sub(",", text))
     text = unicodedata.normalize("NFKC", text)[:MAX_TEXT_CHARS].replace("’", "'").replace(MARK, " ").lower()
     text = _TAG.sub(" ", _URL.sub(" ", text))
     text = _QUOTES.sub("", without_echoes(text))
