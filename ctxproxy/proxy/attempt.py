@@ -58,7 +58,7 @@ async def examine(response: Response, tasks: Tasks, max_body_bytes: int) -> Stre
 async def _examined(response: Response, tasks: Tasks, max_body_bytes: int) -> Stream | Whole | Refused:
     pump, failed = Pump(response, tasks), response.status >= 400
     first = b"" if failed else await pump.peek(None) or b""
-    if not failed and (header(response, "Content-Type").lower().startswith("text/event-stream") or first.startswith(STREAM_BEGINS)):
+    if not failed and _is_stream(response, first):
         return await _begun(Stream(response, pump, _decoder(response)), first)
     body, rest = bytearray(first), pump.rest()
     while len(body) <= max_body_bytes:
@@ -67,6 +67,13 @@ async def _examined(response: Response, tasks: Tasks, max_body_bytes: int) -> St
             return _whole(response, bytes(body), max_body_bytes)
         body += chunk
     return Stream(response, pump, None, [bytes(body)])  # too much to be gathered: it is relayed, and not understood
+
+
+def _is_stream(response: Response, first: bytes) -> bool:
+    """By what it begins with, else by its content type: gateways send an error as plain JSON under the type of the stream that it is in place of."""
+    if first.startswith(STREAM_BEGINS):
+        return True
+    return header(response, "Content-Type").lower().startswith("text/event-stream") and not first.lstrip().startswith(b"{")
 
 
 def _whole(response: Response, body: bytes, max_body_bytes: int) -> Whole | Refused:

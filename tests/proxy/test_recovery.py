@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -61,6 +62,7 @@ WAYS = {
     "an error as a stream's first event": Sse(event(TOO_LONG), done=False),
     "an error behind the bare role": Sse(event(chunk({"role": "assistant", "content": ""})), event(TOO_LONG), done=True),
     "an error event": Sse(b"event: error\n" + event({"message": TOO_LONG["error"]["message"], "code": "context_length_exceeded"}), done=False),
+    "an error as JSON under the type of a stream": Sse(json.dumps(TOO_LONG).encode(), finish=None, done=False),
     "an empty answer of no length": Sse(
         event(chunk({"role": "assistant", "content": ""})),
         event({**chunk({}, finish="length"), "usage": {"prompt_tokens": 4000, "completion_tokens": 0, "total_tokens": 4000}}),
