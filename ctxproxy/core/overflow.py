@@ -85,8 +85,8 @@ def _error_in(value: dict[str, object]) -> object | None:
     """The part of a JSON object that is an error; None for answers and for pieces of one."""
     if value.get("error") or value.get("errors") or _names_an_error(value):
         return value
-    response = value.get("response")
-    if isinstance(response, dict) and response.get("error"):
+    response = value.get("response") or value.get("Response")
+    if isinstance(response, dict) and (response.get("error") or response.get("Error")):
         return response
     choice = _first_choice(value)
     return choice if choice.get("error") else None
@@ -99,7 +99,7 @@ def _names_an_error(value: dict[str, object]) -> bool:
         return True
     if any(value.get(key) for key in NO_ANSWER):
         return False
-    if value.keys() & {"detail", "error_msg", "error_message", "errorMessage"}:
+    if value.keys() & {"detail", "error_msg", "error_message", "errorMessage", "errmsg"}:
         return True
     return bool(value.keys() & {"code", "error_code", "status", "status_code", "errorCode"} and value.keys() & {"message", "msg"})
 

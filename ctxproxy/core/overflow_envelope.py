@@ -23,6 +23,7 @@ MAX_STATEMENTS = 24
 MAX_CHARS = 24_000
 """Bound on all messages of a body together."""
 MAX_CODE_CHARS = 96
+MAX_FIGURE_DIGITS = 12
 
 # fmt: off
 SPEECH_KEYS = frozenset({
@@ -31,6 +32,8 @@ SPEECH_KEYS = frozenset({
     "metadata", "raw", "response", "base_resp", "status_msg", "body", "exception", "fault", "faultstring", "upstream_error",
     "provider_error", "previous_errors", "error_info", "data", "incomplete_details", "err", "output_error", "result_error", "hint",
 })
+WRAPPER_KEYS = frozenset({"result", "inner", "upstream", "upstream_response", "provider_response", "original_error", "source"})
+"""Entered where they hold an object: under such names a text may be an answer."""
 CODE_KEYS = frozenset({
     "code", "type", "status", "status_code", "error_code", "errorcode", "error_type", "errortype", "__type", "reason", "name", "err_code",
     "kind",
@@ -48,6 +51,7 @@ FIGURE_ROLES = {
     "max_model_len": "limit",
     "max_input_tokens": "limit",
     "max_prompt_tokens": "limit",
+    "max_context_tokens": "limit",
     "requested_tokens": "requested",
 }
 """Named figures of an error object (llama.cpp's `exceed_context_size_error` has `n_prompt_tokens` and `n_ctx`)."""
@@ -122,9 +126,9 @@ class _Reader:
             name = str(key).lower()
             if name in CODE_KEYS and isinstance(item, (str, int)):
                 codes.append(str(item)[:MAX_CODE_CHARS].lower())
-            if name in FIGURE_ROLES and isinstance(item, int) and not isinstance(item, bool):
-                named.append((FIGURE_ROLES[name], item))
-            if name in SPEECH_KEYS and not (name == "data" and isinstance(item, list)):
+            if name in FIGURE_ROLES and (figure := _figure(item)) is not None:
+                named.append((FIGURE_ROLES[name], figure))
+            if _speaks(name, item):
                 (texts if isinstance(item, str) else inner).append(item)  # type: ignore[arg-type]
         if texts or codes or named:
             self._say(texts, tuple(codes), tuple(named), depth)
@@ -142,6 +146,20 @@ class _Reader:
         self.found.append(Statement(marked(" ; ".join(plain)), codes, named))
         for item in inner:
             self.read(item, depth + 1)
+
+
+def _speaks(name: str, item: object) -> bool:
+    """Whether an error may speak in the item under this key."""
+    if name in WRAPPER_KEYS:
+        return isinstance(item, dict)
+    return name in SPEECH_KEYS and not (name == "data" and isinstance(item, list))
+
+
+def _figure(value: object) -> int | None:
+    """The figure that a named value is: a whole number, or a text of nothing but its digits."""
+    if isinstance(value, str) and len(value) <= MAX_FIGURE_DIGITS and value.isascii() and value.isdecimal():
+        return int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def _parted(text: str) -> tuple[str, list[object]]:

@@ -8,7 +8,7 @@ from typing import Final
 
 from ctxproxy.core.overflow_envelope import Statement, statuses_in
 from ctxproxy.core.overflow_numbers import Figures, clamp_helps, figures_of, is_window
-from ctxproxy.core.overflow_signs import CODES, OVERFLOWS
+from ctxproxy.core.overflow_signs import CODES, COMPARED, OVERFLOWS
 from ctxproxy.core.overflow_vetoes import CAPS, FIELD_CODES, SHRINKABLE_FIELD, STATUS_CODES, TPM, VETOES
 from ctxproxy.core.overflow_wording import NAMES_WINDOW, Kind, Sign, first
 
@@ -36,7 +36,7 @@ class Verdict:
 
 OTHER: Final = Verdict("other")
 
-STRENGTH_NEEDED: Final = {401: 2, 403: 2, 407: 2, 402: 9, 408: 3, 429: 2, 502: 3, 503: 3, 504: 3, 524: 3, 529: 3}
+STRENGTH_NEEDED: Final = {401: 2, 403: 2, 407: 2, 402: 9, 408: 3, 429: 2, 503: 3, 504: 3, 524: 3, 529: 3}
 """What a wording must have under a status that speaks against an overflow; elsewhere 1."""
 SURE = 3
 
@@ -44,7 +44,8 @@ SURE = 3
 def judged(status: int, found: Sequence[Statement], *, is_empty: bool = False) -> Verdict:
     """The verdict over all that an error says: the surest overflow, else the first veto, else what the status tells."""
     statuses = frozenset({status}) | statuses_in(found) | _statuses_in_words(found)
-    verdicts = [verdict for statement in found if (verdict := _read(statement)) is not None]
+    beside = tuple(pair for statement in found if not statement.said.text for pair in statement.named)
+    verdicts = [verdict for statement in found if (verdict := _read(statement, beside)) is not None]
     needed = max(STRENGTH_NEEDED.get(one, 1) for one in statuses)
     sure = [verdict for verdict in verdicts if verdict.kind == "overflow" and verdict.strength >= needed]
     if sure:
@@ -75,17 +76,20 @@ def _statuses_in_words(found: Sequence[Statement]) -> frozenset[int]:
     return frozenset(named | (leading & (STRENGTH_NEEDED.keys() | {413})))
 
 
-def _read(statement: Statement) -> Verdict | None:
-    """What one statement means by itself; None if it says nothing of the kind."""
+def _read(statement: Statement, beside: tuple[tuple[str, int], ...] = ()) -> Verdict | None:
+    """What one statement means; None if it says nothing of the kind. `beside` are the named figures of objects that say nothing themselves."""
     text = statement.said.text
+    code = next((sign for sign in CODES for code in statement.codes if sign.holds_in(folded(code))), None)
     veto = first(VETOES, text)
+    if code is not None and veto is not None and veto.name == "bytes":
+        veto = None  # "request body too large" with a code that speaks of the window is a complaint of tokens
     if veto is not None and veto.strength >= 2:
         return _vetoed(veto, statement)
-    figures = figures_of(statement.said, statement.named, statement.codes)
+    figures = figures_of(statement.said, statement.named or beside, statement.codes)
     cap = first(CAPS, text)
     if cap is not None and not _is_about_the_window(figures, text):
         return Verdict("output_cap", cap.name, clamp_helps=cap.name != "cap-higher-needed", completion_tokens=figures.completion)
-    sign = _overflow_sign(statement)
+    sign = _overflow_sign(text, code, figures)
     verdict = None if sign is None else _overflow(sign, figures)
     if verdict is not None and (veto is None or (verdict.strength >= SURE and verdict.requested_tokens is not None)):
         return verdict
@@ -98,18 +102,22 @@ def _is_about_the_window(figures: Figures, text: str) -> bool:
     return figures.limit is not None and figures.prompt is not None and NAMES_WINDOW.search(text) is not None
 
 
-def _overflow_sign(statement: Statement) -> Sign | None:
-    """The row that makes a statement an overflow: the wording's, or a code's if that is surer."""
-    worded = first(OVERFLOWS, statement.said.text)
+def _overflow_sign(text: str, code: Sign | None, figures: Figures) -> Sign | None:
+    """The row that makes a statement an overflow: the wording's, or a code's if that is surer, or figures of which one is over the other."""
+    worded = first(OVERFLOWS, text)
     if worded is not None and worded.strength >= 2:
         return worded
-    return next((sign for sign in CODES for code in statement.codes if sign.holds_in(folded(code))), None) or worded
+    return code or worded or (COMPARED if _is_over(figures) and COMPARED.holds_in(text) else None)
+
+
+def _is_over(figures: Figures) -> bool:
+    return figures.limit is not None and figures.requested is not None and figures.requested > figures.limit
 
 
 def _overflow(sign: Sign, figures: Figures) -> Verdict:
     """An overflow with its figures; an output that fills the window by itself is a complaint of the output."""
     limit = figures.limit if is_window(figures.limit) else None
-    states_both = limit is not None and (figures.requested is not None or sign.strength >= 2)
+    states_both = limit is not None and sign is not COMPARED and (figures.requested is not None or sign.strength >= 2)
     verdict = Verdict(
         "overflow",
         sign.name,

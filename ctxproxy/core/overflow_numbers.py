@@ -19,7 +19,7 @@ MAX_WINDOW_TOKENS = 20_000_000
 _UNIT = r"(?! ?(?:char|byte|pixel|item|image|kb|mb|gb|message|page|second|minute|day|%|document|tool|inputs?\b(?! tokens)|个?字|条|张|次))"
 _LINK = r"(?: ?(?:limit|is|of|was|to|at|only|just|currently|set|loaded|with|for|this|model|the|allowed|tokens?|:|=|\(|\[|>=?|<=?)){0,6} ?"
 _MAXIMUM = (
-    r"(?!max_(?:completion_|output_|new_)?tokens)max(?:imum)?[ _](?:number of |allowed |permitted |supported )*"
+    r"(?!max_(?:completion_|output_|new_)?tokens)max(?:imum)?[ _](?:number of |num[ _]|allowed |permitted |supported )*"
     r"(?:(?:input|prompt|total|token|message|request|model|combined)[ _]){0,2}(?:tokens?(?: (?:count"
     r"|size|limit|length))?|length|len|size|context)(?: of tokens)?(?: allowed| supported)?"
 )
@@ -29,22 +29,25 @@ _BOUND = (
     r"|not exceed|maximum|max|limit|限制|上限|最大|超过|超出|不超过|支持|<=?|>=?)"
 )
 _BOUND_LINK = (
-    r"(?: ?(?:the|its|our|model'?s?|maximum|max|limit|of|allowed|input|prompt|token"
+    r"(?: ?(?:the|its|our|model'?s?|maximum|max|limit|of|allowed|input|prompt|token|for|this|model"
     r"|tokens|total|length|size|is|was|to|only|supported|number|为|是|:|=|\(|\[)){0,8} ?"
 )
-_NOT_OVER = r"(?! ?(?:tokens? ?)?(?:is |has |, which |which )?(?:greater|larger|longer|more than|exceed|above|over\b|>))"
+_NOT_OVER = (
+    r"(?! ?(?:tokens? ?)?(?:is |has |, which |which )?(?:greater|larger|longer|more than"
+    r"|exceed(?!ed\b(?! (?:the|its|our|model|max|limit|#)))|above|over\b|>))"
+)
 _ZH_UNIT = r"(?! ?(?:个?字符|个?字|字节|张|条|次|元))"
 _ZH_LINK = r"[^#。;]{0,14}"
 _OF_PROMPT = r"(?:tokens? )?(?:\w+ )?(?:in|from|for|of) (?:the |your )?(?:text |tool |user )?(?:inputs?|messages?|prompt|request messages)\b"
 _OF_COMPLETION = r"(?:tokens? )?(?:in|for|of|as) (?:the |your )?(?:completion|output|response|reply|generation)\b"
 _PROMPT_WORD = (
-    r"(?<!max )(?<!maximum )(?<!max_)(?<!allowed )(?:prompt|inputs?|messages"
+    r"(?<!max )(?<!maximum )(?<!max_)(?<!allowed )(?:prompt|inputs?|messages?"
     r"|request|conversation|tokens?|text|sequence|context|输入|提示词|上下文长度|上下文)"
 )
 _PROMPT_LINK = (
     r"(?:[ _](?:tokens?|length|count|size|text|ids|total|number))*(?: ?(?:is|was|were|has|have"
-    r"|had|contains?|resulted|resulting|in|of|with|uses|used|too|long|large|length|tokens?"
-    r"|total|token|count|at|least|about|approximately|currently|now|which|input|prompt|shape|的|数量?|为|是|共|约|:|=|\(|,)){0,8} ?"
+    r"|had|contains?|needs?|requires?|resulted|resulting|in|of|with|uses|used|too|long|large|length|tokens?"
+    r"|total|token|count|at|least|about|approximately|currently|now|which|input|prompt|shape|的|长度|数量?|为|是|共|约|:|=|\(|,)){0,8} ?"
 )
 
 
@@ -67,7 +70,7 @@ ROWS: tuple[re.Pattern[str], ...] = (
     _re(r"(?P<prompt>#) ?\+ ?(?P<completion>#) ?(?:>=?|exceeds?) ?(?P<limit>#)"),
     _re(r"must be <= ?(?P<limit>#)[^#]{0,12}given:? (?P<prompt>#) inputs? tokens and (?P<completion>#)"),
     _re(r"(?:exceed\w{0,6}|over|too long)[^#.]{0,50}\bby (?:about |approximately )?(?P<over>#)"),
-    _re(r"range of (?:input|prompt) (?:length|tokens) should be \[ ?#, ?(?P<limit>#)"),
+    _re(r"\brange[^#\[]{0,40}\[ ?#, ?(?P<limit>#)"),
     _re(rf"{WINDOW}{_LINK}(?P<limit>#){_UNIT}{_NOT_OVER}"),
     _re(r"(?P<prompt>#) ?/ ?(?P<limit>#)"),
     _re(r"\+ max_(?:completion_|output_|new_)?tokens ?= ?(?P<requested>#)"),
@@ -83,7 +86,7 @@ ROWS: tuple[re.Pattern[str], ...] = (
     _re(r"(?<!leaves )(?P<completion>#) (?:output|completion|max_new_tokens|new tokens|max_tokens)"),
     _re(r"max_(?:new_|completion_|output_)?tokens(?: or max_completion_tokens)?(?: ?(?:is|of|value|too|large|:|=|\()){1,5} ?(?P<completion>#)"),
     _re(r"(?<!upper bound for )(?<!input length of )(?P<prompt>#) (?:input|prompt)s? tokens?\b"),
-    _re(r"(?:keep the first|n_keep \(?|given:?|received:?|received client) ?(?P<prompt>#)"),
+    _re(r"(?:keep the first|n_keep \(?|given:?|received:?|received client|\bgot:?|\bsent:?|actual(?:ly)?:?|实际为?:?|当前为?:?) ?(?P<prompt>#)"),
     _re(
         r"\(?requested:? (?P<requested>#)|requested (?:about |approximately |a total of "
         r"|at least )?(?P<requested2>#)(?: tokens)?(?! (?:output|completion|max))"
@@ -92,8 +95,14 @@ ROWS: tuple[re.Pattern[str], ...] = (
         r"(?:total(?: tokens?)?(?: count)?(?: ?(?:of|is|:|=))?|current length is|max_total_tokens \(?"
         r"|(?:input and|prompt and) [\w ]{0,24}tokens \(?) ?(?:at least )?(?P<requested>#)"
     ),
+    _re(r"only (?:has|allows|supports|accepts|permits) (?:up to )?(?P<limit>#)|only (?P<limit2>#) (?:tokens )?(?:is|are) "),
     _re(rf"{_PROMPT_WORD}{_PROMPT_LINK}(?P<prompt>#){_UNIT}"),
     _re(r"(?P<prompt>#)(?: tokens?)?,? (?:which )?(?:has |have )?exceed"),
+    _re(r"(?P<prompt>#) tokens? (?:were|was|are|have been) (?:sent|given|provided|received|submitted)"),
+    _re(
+        rf"(?:\bcontext(?: of| is|:|=)?|kontextfenster[^#.]{{0,20}}|contexte[^#.]{{0,20}}|contexto[^#.]{{0,20}}"
+        rf"|コンテキスト[^#。]{{0,14}}) ?\(?(?P<limit>#){_UNIT}"
+    ),
 )
 """In order of trust: a figure that an earlier row has claimed is no other row's."""
 

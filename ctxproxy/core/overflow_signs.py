@@ -17,7 +17,7 @@ OVERFLOWS = (
         "window-stated",
         "overflow",
         words(rf"{WINDOW}{_WINDOW_LINK}(?:#|\d+k\b)(?! ?(?:char|byte|pixel|item))"),
-        unless=words(r"too small|minimum is"),
+        unless=words(r"too small|minimum is|value (?:for|of) n(?:um)?_ctx"),
         strength=2,
     ),
     Sign(
@@ -73,7 +73,14 @@ OVERFLOWS = (
         after=words(INPUT, WINDOW, "model"),
         unless=words(_IMAGES_ALONE),
     ),
-    Sign("input-range", "overflow", words(r"range of (?:input|prompt) (?:length|tokens) should be")),
+    Sign(
+        "input-range",
+        "overflow",
+        words(
+            r"range of (?:input|prompt) (?:length|tokens) should be",
+            r"(?:input|prompt) (?:length|tokens)(?: of (?:the )?\w+)? (?:should|must) be (?:with)?in (?:the )?range",
+        ),
+    ),
     Sign(
         "model-supports",
         "overflow",
@@ -83,7 +90,7 @@ OVERFLOWS = (
     Sign(
         "input-maximum",
         "overflow",
-        words(r"max(?:imum)?(?: allowed| number of)? (?:prompt|input)[ _]?(?:length|tokens?|size)(?: (?:is|of))?[ :=(]{0,3}#"),
+        words(r"max(?:imum)?(?: allowed| number of)? (?:prompt|input)[ _]?(?:length|tokens?|size)(?: (?:is|of|for|this|the|model)){0,4}[ :=(]{0,3}#"),
     ),
     Sign(
         "token-maximum",
@@ -99,6 +106,7 @@ OVERFLOWS = (
         before=words(INPUT),
         after=words(rf"{LIMIT}|by # tokens"),
         unless=words(
+            r"not (?:supported|available|allowed|permitted) (?:with|for|when|in|on)\b[^.]{0,40}(?:context|prompt|input)",
             r"(?:user|tool|function|stop|image|time|retr\w+|requests?) (?:limit|count)|character|too many|minimum|older than|newer",
             _IMAGES_ALONE,
         ),
@@ -168,8 +176,15 @@ OVERFLOWS = (
     Sign(
         "zh-window",
         "overflow",
-        words(rf"(?:上下文|窗口)[^。]{{0,20}}(?:{ZH_EXCEEDS}|{ZH_TOO_LONG}|超|不足)|{ZH_EXCEEDS}[^。]{{0,24}}(?:上下文|窗口)"),
+        words(rf"(?:上下文|窗口)[^。]{{0,20}}(?:{ZH_EXCEEDS}|{ZH_TOO_LONG}|超|不足|已满|用完|用尽)|{ZH_EXCEEDS}[^。]{{0,24}}(?:上下文|窗口)"),
         unless=words(ZH_MEDIA),
+        strength=2,
+    ),
+    Sign(
+        "zh-window-stated",
+        "overflow",
+        words(r"(?:上下文|窗口)(?:长度|長度|大小|窗口|限制|上限|最大|仅|只){0,3}(?:为|為|是|有|:) ?#"),
+        after=words("缩短|縮短|减少|減少|请求|請求|输入|輸入|实际|當前|当前"),
         strength=2,
     ),
     Sign("zh-too-long", "overflow", words(ZH_TOO_LONG), before=words(rf"{ZH_INPUT}[^。]{{0,30}}$"), unless=words(ZH_MEDIA)),
@@ -188,13 +203,31 @@ OVERFLOWS = (
         unless=words(ZH_MEDIA),
     ),
     Sign(
+        "de-fr-es",
+        "overflow",
+        words(
+            r"überschreite\w{0,3}[^.]{0,40}(?:kontext|maximale|token)|(?:kontext\w{0,9}|eingabe|prompt)[^.]{0,60}(?:überschritten|zu lang)",
+            r"dépass\w{0,4}[^.]{0,40}(?:contexte|maxim|tokens)|(?:supera|excede)[^.]{0,40}(?:contexto|máxim|tokens)",
+        ),
+        unless=words(r"imag|bild|datei|fich|archivo|requests|minut"),
+    ),
+    Sign(
         "ja-ko",
         "overflow",
         words(
-            r"(?:コンテキスト|トークン|プロンプト|入力)[^。]{0,30}(?:超|長すぎ)|(?:컨텍스트|토큰|프롬프트|입력)[^.]{0,30}(?:초과|너무 (?:깁|길|긴))"
+            r"コンテキスト[^。]{0,14}# ?トークン|(?:コンテキスト|トークン|プロンプト|入力)[^。]{0,30}(?:超|長すぎ)",
+            r"(?:컨텍스트|토큰|프롬프트|입력)[^.]{0,30}(?:초과|너무 (?:깁|길|긴))",
         ),
     ),
 )
+
+COMPARED = Sign(
+    "figures-compared",
+    "overflow",
+    words(r"\btokens?\b|\bcontext\b"),
+    nowhere=words(r"budget|cache|thinking|reasoning|\bminimum|at least", ZH_MEDIA, _IMAGES_ALONE),
+)
+"""Holds where the figures say by their roles that more is asked for than is allowed, however the sentence puts it."""
 
 CODES = (
     Sign(
@@ -211,7 +244,7 @@ CODES = (
         "overflow",
         words(
             r"(?:max)?prompttokens?exceed|(?:prompt|input|tokens)toolong|toomanyinputtokens|inputlengtherror|promptlimit|tokenslimitreached",
-            r"inputtokensexceed|prompttoolarge",
+            r"inputtokens(?:limit)?exceed|prompttoolarge|prompttokenlimit|exceeded?in(?:the)?prompt",
         ),
         strength=2,
     ),

@@ -17,7 +17,7 @@ VETOES = (
         "rate-window",
         "rate_limit",
         words(
-            r"(?:tokens?|requests?|images?)[ -]per[ -](?:min|minute|day|hour|second|month)",
+            r"(?:tokens?|requests?|images?)(?:[ -]per[ -]|/)(?:min|minute|day|hour|second|month)",
             r"\b(?:[io]?tp[mdhs]|rp[mdhs]|qp[sm])\b|per[- ]minute|(?:last|this|current) minute",
         ),
         strength=2,
@@ -95,8 +95,10 @@ VETOES = (
         "field-items",
         "field_too_long",
         words(
-            r"number of (?:messages|tools?|functions?|images?|documents?|items?|files?|choices)\b[^.]{0,30}(?:exceed|greater|too many|must)",
+            r"number of (?:messages|tools?|functions?|images?|documents?|items?|files?|choices|stop|blocks|properties)\b[^.]{0,30}(?:exceed"
+            r"|greater|too many|must)",
             r"(?:exceed\w{0,6}|above)[^.]{0,30}number of (?:messages|tools|functions|images|documents|items)",
+            r"per[- ](?:image|file|part|item|tool|message|document)\b|(?:条数|轮数|消息数|工具数|函数数)量?[^。]{0,8}(?:超|过多|上限|大于)",
             r"too many (?:tools?|functions?|images?|items?|documents?|stop|files?|inputs?\b(?! tokens))",
             r"max(?:imum)? (?:number of|#) (?:documents?|items?|tools?|functions?|images?|texts?|inputs?\b(?! tokens))",
         ),
@@ -116,14 +118,15 @@ VETOES = (
     Sign(
         "field-name",
         "field_too_long",
-        words(rf"\b{FIELD}\b(?: (?:is|are|was|of|in|for|the|length|value|provided)){{0,4}} (?:too long|longer than|exceeds? (?:the )?max)"),
+        words(rf"(?:\b|_){FIELD}\b(?: (?:is|are|was|of|in|for|the|length|value|provided)){{0,4}} (?:too long|longer than|exceeds? (?:the )?max)"),
         strength=2,
     ),
     Sign(
         "bytes",
         "field_too_long",
         words(
-            r"# ?(?:bytes|kb|mb|mib|kib|gb)\b|payload|(?:request )?(?:body|entity)(?: is)? too large|content[ -]length|total text bytes",
+            r"(?:#|\d) ?(?:bytes|kb|mb|mib|kib|gb)\b|payload|(?:body|entity)(?: is| size)? (?:too large|exceed)|body size|content[ -]length",
+            r"total text bytes",
             r"request exceeds the maximum size|request (?:size|is) (?:exceeds|too large)"
             r"|request too large|request_too_large|maximum request size|batch size",
         ),
@@ -143,7 +146,7 @@ VETOES = (
         "other",
         words(
             r"(?:invalid|not valid|malformed|failed to parse|could not parse|unable to parse|cannot parse)[^.]{0,24} json",
-            r"json[^.]{0,24}(?:invalid|malformed|pars|decod)|unexpected token",
+            r"json[^.]{0,24}(?:invalid|malformed|pars|decod)|unexpected token|(?:failed to|unable to|could not|cannot) deserialize",
         ),
         strength=2,
     ),
@@ -177,8 +180,9 @@ VETOES = (
         "overload",
         "other",
         words(
-            r"timed? ?out|timeout|deadline exceeded|overloaded|unavailable|temporarily (?:overloaded|reduced|down)|bad gateway|upstream connect",
-            r"connection (?:refused|reset|error|closed)|server is busy|is loading|loading model|not loaded|out of memory|\boom\b|internal error",
+            r"timed? ?out|timeout|deadline exceeded|overloaded|unavailable|temporarily (?:overloaded|reduced|down)|bad gateway"
+            r"|upstream connect|healthy upstream",
+            r"connection (?:refused|reset|error|closed)|server is busy|is loading|loading model|not loaded|out of memory|\boom\b",
             r"unexpectedly stopped|failed to load|more memory|enough memory",
         ),
     ),

@@ -62,7 +62,8 @@ def words(*parts: str) -> re.Pattern[str]:
 
 
 WINDOW = (
-    r"(?:context[ _-]?(?:length|window|size|limit|len|budget)s?|context[ _]tokens|max[ _]?model[ _]?len(?:gth)?|max[ _]seq(?:uence)?[ _]len(?:gth)?"
+    r"(?:(?:slot|max(?:imum)?)[ _]context\b(?! (?:length|window|size|limit|len|budget|token))|context[ _-]?(?:length|window|size|limit|len"
+    r"|budget)s?|context[ _]tokens|max[ _]?model[ _]?len(?:gth)?|max[ _]seq(?:uence)?[ _]len(?:gth)?"
     r"|max[ _]position[ _]embeddings|n_ctx(?:_slot)?|num_ctx|session[ _]len|maximum (?:model|sequence) length|model(?:'s)? (?:token|length) limit)"
 )
 """Names of a context window."""
@@ -74,7 +75,8 @@ INPUT = r"(?:prompts?|inputs?|messages?|conversations?|history|contexts?|request
 LIMIT = r"(?:max\w*|limit\w*|allowed|permitted|supported|supports|capacity|model|threshold|cache|#)"
 OUTPUT = (
     r"(?:max[ _]?(?:completion|output|new|response)?[ _]?tokens(?: to sample)?|maxoutputtokens|maxtokens|num_predict|(?:output|completion|response)"
-    r" (?:tokens|length|limit)|maximum tokens you requested|maximum (?:allowed )?(?:number of )?(?:output|completion) tokens|maximum output length)"
+    r" (?:tokens|length|limit)|(?:requested|max(?:imum)?) output of #|(?:thinking|reasoning)[ _](?:budget|tokens)|budget_tokens"
+    r"|maximum tokens you requested|maximum (?:allowed )?(?:number of )?(?:output|completion) tokens|maximum output length)"
 )
 """Names of the output asked for."""
 FIELD = (
@@ -97,7 +99,7 @@ ZH_MEDIA = (
 
 NAMES_WINDOW = re.compile(WINDOW)
 JOINT = (
-    rf"(?:{INPUT}[^.]{{0,40}}(?:\+|\band\b|plus)[^.]{{0,24}}{OUTPUT})"
+    rf"(?:{INPUT}[^.]{{0,40}}(?:\+|\band\b|plus)[^.]{{0,40}}{OUTPUT})"
     rf"|(?:{OUTPUT}[^.]{{0,24}}(?:\+|\band\b|plus)[^.]{{0,24}}(?:prompt|input|messages))"
 )
 """Input and output named as one sum."""

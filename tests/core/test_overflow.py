@@ -123,6 +123,8 @@ def test_an_error_in_an_answer_with_status_200_is_found() -> None:
     assert classify(200, json.dumps({"choices": [{"error": {"message": SENTENCE}}]}).encode()).limit_tokens == 8192
     assert classify(200, json.dumps({"object": "error", "message": SENTENCE}).encode()).limit_tokens == 8192
     assert classify(200, json.dumps({"code": 400, "message": SENTENCE}).encode()).limit_tokens == 8192
+    assert classify(200, json.dumps({"Response": {"Error": {"Code": "X", "Message": SENTENCE}}}).encode()).limit_tokens == 8192
+    assert classify(200, json.dumps({"errcode": 1, "errmsg": SENTENCE}).encode()).limit_tokens == 8192
     assert classify(200, json.dumps({"error": {"code": 429, "message": "Rate limit exceeded"}}).encode()).kind == "rate_limit"
     assert classify(200, b'data: {"choices":[{"delta":{"content":"Hi"}}]}\n\ndata: {"error":{"message":"prompt is too long"}}\n\n').kind == "overflow"
     assert classify(200, b'data: {"error":{"message":"overloaded"}}\n\n').sign == "overload"

@@ -28,6 +28,9 @@ def said(value: object) -> list[str]:
         ({"error": {"message": "one", "details": "two"}}, ["one ; two"]),
         ({"error": {"message": 'broken { and {"message": "two"}'}}, ["broken { and", "two"]),
         ({"messages": [{"content": "no"}], "choices": [{"message": "no"}], "prompt": "no"}, []),
+        ({"error": {"message": "one", "inner": {"error": {"message": "two"}}}}, ["one", "two"]),
+        ({"ok": False, "result": {"error": "one"}}, ["one"]),
+        ({"result": "no", "upstream": "no"}, []),
         ({"data": [{"message": "no"}]}, []),
         ({"data": {"message": "one"}}, ["one"]),
         ([{"error": "one"}, "two"], ["one", "two"]),
@@ -44,6 +47,15 @@ def test_codes_and_named_figures_stand_with_their_message() -> None:
     assert inner.codes == ("exceed_context",)
     assert inner.named == (("limit", 4096),)
     assert statuses_in([outer, inner]) == {400}
+
+
+@pytest.mark.parametrize(
+    ("item", "named"),
+    [(4096, (("limit", 4096),)), ("4096", (("limit", 4096),)), ("4k", ()), ("", ()), ("４", ()), ("9" * 13, ()), (None, ()), (4096.5, ())],
+)
+def test_a_named_figure_is_a_whole_number_or_its_digits(item: object, named: tuple[tuple[str, int], ...]) -> None:
+    (only,) = statements({"message": "m", "context_length": item})
+    assert only.named == named
 
 
 @pytest.mark.parametrize(

@@ -55,6 +55,32 @@ def test_a_code_decides_where_the_wording_does_not_name_the_window() -> None:
     assert verdict_on(429, {"error": {"message": "Please shorten the conversation"}}).sign == "status-429"
 
 
+def test_a_code_that_speaks_of_tokens_is_surer_than_a_complaint_of_the_body_s_size() -> None:
+    said = {"message": "Request body too large for this model.", "code": "tokens_limit_reached"}
+    assert verdict_on(413, {"error": said}).kind == "overflow"
+    assert verdict_on(413, {"error": {**said, "code": "request_too_large"}}).kind == "field_too_long"
+    assert verdict_on(429, {"error": {**said, "message": "Rate limit reached"}}).kind == "rate_limit"
+
+
+def test_figures_of_an_object_that_says_nothing_belong_to_the_message_beside_it() -> None:
+    figures = {"max_context_length": 32_768, "requested_tokens": 40_100}
+    verdict = verdict_on(400, {"error": {"message": "context_length_exceeded", "details": figures}})
+    assert (verdict.kind, verdict.limit_tokens, verdict.requested_tokens) == ("overflow", 32_768, 40_100)
+
+
+@pytest.mark.parametrize(
+    ("status", "message", "kind"),
+    [
+        (400, "prompt has 34000 tokens while the model has a context of 32768 tokens", "overflow"),
+        (400, "prompt has 30000 tokens while the model has a context of 32768 tokens", "other"),
+        (400, "thinking of 34000 tokens, the maximum is 32768", "other"),
+        (403, "This key may use at most 100000 tokens, the request has 140000 tokens", "other"),
+    ],
+)
+def test_a_request_over_a_limit_is_an_overflow_however_it_is_put(status: int, message: str, kind: str) -> None:
+    assert verdict_on(status, {"error": {"message": message}}).kind == kind
+
+
 def test_nothing_said_is_other() -> None:
     assert judged(400, ()) == OTHER
 
