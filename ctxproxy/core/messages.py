@@ -221,8 +221,8 @@ def identity(message: Message) -> bytes:
 def _identity(message: Message) -> bytes:
     fields, content = message.fields, message.fields.get("content")
     if type(content) is str and content and fields.keys() == PLAIN_KEYS and type(role := fields["role"]) is str:
-        text = f'{{"content":{jsontext.canonical_text(content)},"role":{jsontext.canonical_text(role)}}}'  # what the long way comes to
-        return hashlib.blake2b(text.encode("ascii"), digest_size=16).digest()
+        text = b'{"content":%b,"role":%b}' % (jsontext.canonical_text(content), jsontext.canonical_text(role))  # what the long way comes to
+        return hashlib.blake2b(text, digest_size=16).digest()
     return hashlib.blake2b(jsontext.canonical(_levelled(message.fields)), digest_size=16).digest()
 
 

@@ -85,21 +85,19 @@ class Counts:
         """Count what is not known yet of the leading messages and a history, in a thread if it is much, so that the loop is never held up."""
         kind, vision = self._kind(tokenizer, model)
         uncounted = (*leading, *past.uncounted(kind))
-        unknown = self._unknown(uncounted, kind) if _size_of(uncounted) > THREAD_ABOVE_BYTES else ()
-        if _size_of(unknown) <= THREAD_ABOVE_BYTES:
+        if _size_of(uncounted) <= THREAD_ABOVE_BYTES:
             return
-        tokens = await asyncio.to_thread(lambda: [message_tokens(m, tokenizer.count, vision) for m in unknown])
-        for message, one in zip(unknown, tokens, strict=True):
-            self._remember((kind, message.digest), one)
+
+        def counted() -> list[tuple[Message, int]]:
+            unknown = [m for m in uncounted if not m.is_counted(kind) and (kind, m.digest) not in self._known]
+            return [(m, message_tokens(m, tokenizer.count, vision)) for m in unknown]
+
+        for message, tokens in await asyncio.to_thread(counted):
+            self._remember((kind, message.digest), tokens)
 
     def takes_long(self, past: Past, leading: Sequence[Message], tokenizer: Tokenizer, model: str) -> bool:
         """Whether counting the leading messages and a history is work for a thread."""
-        kind = self._kind(tokenizer, model)[0]
-        uncounted = (*leading, *past.uncounted(kind))
-        return _size_of(uncounted) > THREAD_ABOVE_BYTES and _size_of(self._unknown(uncounted, kind)) > THREAD_ABOVE_BYTES
-
-    def _unknown(self, messages: Sequence[Message], kind: str) -> Sequence[Message]:
-        return [m for m in messages if not m.is_counted(kind) and (kind, m.digest) not in self._known]
+        return _size_of((*leading, *past.uncounted(self._kind(tokenizer, model)[0]))) > THREAD_ABOVE_BYTES
 
     async def fixed(self, tools: bytes | None, functions: bytes | None, response_format: bytes | None, tokenizer: Tokenizer) -> int:
         """The tokens of what a request carries beside its messages, not calibrated."""

@@ -117,9 +117,11 @@ def _read_whole(body: bytes) -> _Known:
 
 
 def _read_large(body: bytes) -> _Known:
-    """The request of a body with what takes long: the messages' identities and digests, its front."""
+    """The request of a body with what takes long: the messages' identities, its front."""
     known = _read_whole(body)
-    _ = known.front, [(identity(message), message.digest) for message in known.request.messages]
+    for message in known.request.messages:
+        identity(message)
+    _ = known.front
     return known
 
 

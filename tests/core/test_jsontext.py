@@ -29,6 +29,16 @@ def test_a_canonical_text_is_ascii_and_means_the_value(value):
     assert json.loads(jsontext.canonical(value).decode("ascii")) == value
 
 
+@pytest.mark.parametrize("text", ["".join(map(chr, range(128))), *map(chr, range(128)), "é", "字", "\ud83c", ""])
+def test_a_text_by_itself_is_canonical_alike(text):
+    assert jsontext.canonical_text(text) == jsontext.canonical(text)
+
+
+@given(st.text(st.characters(max_codepoint=200)))
+def test_any_text_by_itself_is_canonical_alike(text):
+    assert jsontext.canonical_text(text) == jsontext.canonical(text)
+
+
 def test_a_canonical_text_does_not_depend_on_key_order():
     assert jsontext.canonical({"a": 1, "b": [2]}) == jsontext.canonical({"b": [2], "a": 1})
 

@@ -90,16 +90,17 @@ async def test_the_error_of_an_early_call_is_told_like_any_other(proxy: StartPro
     assert (said.status, said.json["error"]["code"]) == (502, "upstream_unreachable")
 
 
-async def test_what_is_counted_at_once_or_was_counted_before_waits_for_its_count(
+async def test_what_is_counted_at_once_and_what_goes_on_from_what_was_counted_waits_for_its_count(
     proxy: StartProxy, upstream: ScriptedUpstream, gate: asyncio.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(counting, "THREAD_ABOVE_BYTES", 10_000)
     long = [{"role": "user", "content": "word " * 5000}]
     running = await proxy(upstream)
     gate.set()
-    await running.chat(long, session="s")
+    said = await running.chat(long, session="s")
     gate.clear()
-    asking = [asyncio.create_task(running.chat(messages, session="s")) for messages in ("hi", [*long, {"role": "assistant", "content": "ok"}, *long])]
+    more = [*long, said.message, {"role": "user", "content": "and?"}]
+    asking = [asyncio.create_task(running.chat(messages, session="s")) for messages in ("hi", more)]
     await asyncio.sleep(0.05)
     assert len(upstream.calls) == 1
     gate.set()
