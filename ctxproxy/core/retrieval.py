@@ -203,13 +203,11 @@ def with_what_was_before(own: Mapping[Spot, float]) -> dict[Spot, float]:
     best: dict[int, float] = {}
     for (at, _), score in own.items():
         best[at] = max(best.get(at, 0.0), score)
-    places = own.keys() | {(at + ahead, 0) for at in best for ahead in (1, 2)}
-    return {(at, part): _with_before(own, best, at, part) for at, part in places}
-
-
-def _with_before(own: Mapping[Spot, float], best: Mapping[int, float], at: int, part: int) -> float:
-    before = (own.get((at, part - 1), 0.0) if part else best.get(at - 1, 0.0), best.get(at - (1 if part else 2), 0.0))
-    return BESIDE[0] * own.get((at, part), 0.0) + BESIDE[1] * before[0] + BESIDE[2] * before[1]
+    found: dict[Spot, float] = {}
+    for at, part in own.keys() | {(at + ahead, 0) for at in best for ahead in (1, 2)}:
+        before, earlier = (own.get((at, part - 1), 0.0), best.get(at - 1, 0.0)) if part else (best.get(at - 1, 0.0), best.get(at - 2, 0.0))
+        found[at, part] = BESIDE[0] * own.get((at, part), 0.0) + BESIDE[1] * before + BESIDE[2] * earlier
+    return found
 
 
 def fill(ranked: Iterable[T], cost: Callable[[T], int], most_tokens: int, top_k: int) -> list[T]:

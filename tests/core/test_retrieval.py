@@ -361,6 +361,10 @@ def test_a_part_of_a_message_counts_with_the_message_before() -> None:
     assert near[1, 2] == BESIDE[0] * 1.0 + BESIDE[2] * 10.0
 
 
+def test_a_piece_that_means_something_else_takes_nothing_from_those_after_it() -> None:
+    assert with_what_was_before({(0, 0): -0.5}) == {(0, 0): -0.5 * BESIDE[0], (1, 0): 0.0, (2, 0): 0.0}
+
+
 FILLED = [
     ([3, 9, 4], 8, 9, [3, 4], "what is too long is passed over"),
     ([3, 4, 5], 99, 2, [3, 4], "at most so many"),
