@@ -80,7 +80,7 @@ class VectorDesk:
         if embedder is None or not self._is_wanted() or self._rests(key) or (embedder.needs_access and key not in self._accesses):
             return
         self._due.add(key)
-        if key not in self._work:
+        if key not in self._work or self._work[key].done():  # one that is given up before it has begun runs no `finally`
             self._work[key] = self._tasks.start(self._keep_up(key, embedder), "vectors")
 
     async def nearest(self, key: SessionKey, text: str, access: Access) -> Mapping[Place, float]:

@@ -108,6 +108,16 @@ async def test_of_a_session_that_is_erased_while_the_question_is_embedded_nothin
     await tasks.close(10.0)
 
 
+async def test_work_that_is_given_up_before_it_has_begun_is_begun_again(store: MemoryStore) -> None:
+    tasks = Tasks()
+    desk = vector_desk(store, tasks, Hooked())
+    desk.begin(KEY)
+    await desk.forget(KEY, [])
+    desk.begin(KEY)
+    await tasks.close(10.0)
+    assert await store.chunks.without_vector(KEY, "topics", 9) == []
+
+
 async def test_a_table_that_a_thread_is_at_is_nobody_elses_though_the_request_has_gone(store: MemoryStore) -> None:
     tasks, gate = Tasks(), Gate()
     desk = vector_desk(store, tasks, Hooked(made=lambda: gate))
