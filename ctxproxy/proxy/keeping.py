@@ -11,11 +11,13 @@ from ctxproxy.config.schema import Settings
 from ctxproxy.core.effects import AppendMessages, Effect, MoveTip
 from ctxproxy.core.messages import Message, Tip
 from ctxproxy.core.plan import background_tip
+from ctxproxy.core.planned import Plan
 from ctxproxy.core.records import NOTHING_SPENT, Session, SessionKey, Spent, Summary, runs_of, span_of
 from ctxproxy.core.reply import Reply
 from ctxproxy.core.rewrites import any_media
 from ctxproxy.core.sessions import Joined, Reconciled, manner_seen, moves_tip, rebased
 from ctxproxy.core.settle import Ending, settle
+from ctxproxy.core.situation import Situation
 from ctxproxy.core.spending import spent_on
 from ctxproxy.errors import CtxproxyError, StoreUnavailable
 from ctxproxy.proxy.attempt import Refused, Whole
@@ -31,8 +33,8 @@ from ctxproxy.proxy.summary_desk import Asked, need_of
 log = logging.getLogger("ctxproxy")
 SETTLE_WITHIN_S = 2.0
 """How long the end of an answer may wait for the store; writing goes on behind it."""
-REBASES = 5
-"""How often a thin request's messages are put behind those of another that was quicker."""
+REBASES = 20
+"""How often a thin request's messages are put behind those of another that was quicker: of this process one at a time is at it."""
 
 
 class Keeping:
@@ -189,40 +191,55 @@ class Keeping:
         return user_of(self._prepared.caller, self._prepared.session)
 
     async def _apply(self, replies: tuple[Message, ...], spent: Spent, *, complete: bool) -> None:
-        prepared, situation, plan = self._prepared, self._got.situation, self._got.plan
+        situation, plan, session = self._got.situation, self._got.plan, self._prepared.session
+        key = self._prepared.caller.key
+        assert key is not None
+        effects = self._effects(session, situation, plan, replies, spent, complete=complete)
+        if await self._state.store.apply(effects) or situation.reconciled.joined is not Joined.THIN:
+            self._remember(key, session, situation.reconciled, effects)
+            return
+        async with self._state.turns.setdefault(key, asyncio.Lock()):  # else of many at once all but one are late, again and again
+            for _ in range(REBASES if complete else 0):
+                session = await self._state.store.session(key)
+                situation = await self._behind(key, session, situation)
+                plan = replace(plan, checkpoint=None, recalled=None)
+                effects = self._effects(session, situation, plan, replies, spent, complete=complete)
+                if await self._state.store.apply(effects):
+                    self._remember(key, session, situation.reconciled, effects)
+                    return
+        await self._state.store.apply([effect for effect in effects if not isinstance(effect, MoveTip)])
+        if complete:
+            log.warning("session %s: %d other requests were quicker; this answer is in the log, beside the conversation", key.id, REBASES)
+
+    def _effects(
+        self, session: Session | None, situation: Situation, plan: Plan, replies: tuple[Message, ...], spent: Spent, *, complete: bool
+    ) -> list[Effect]:
+        prepared = self._prepared
         caller = prepared.caller
         assert caller.key is not None
-        session = prepared.session
-        for _ in range(REBASES):
-            ending = Ending(
-                caller.key,
-                session,
-                manner_seen(situation.reconciled, prepared.chat.messages),
-                prepared.frame,
-                prepared.chat.model,
-                caller.profile,
-                prepared.fixed_tokens,
-                replies,
-                complete,
-                self._state.clock(),
-                recall=prepared.bare is not None and not (self._got.recall and self._got.recall.refused),
-                spent=spent,
-                user=caller.user,
-            )
-            effects: list[Effect] = settle(situation, plan, ending)
-            if await self._state.store.apply(effects) or situation.reconciled.joined is not Joined.THIN:
-                self._remember(caller.key, session, situation.reconciled, effects)
-                return
-            if not complete:  # the conversation has gone on without it: it is kept beside, and does not come up again
-                await self._state.store.apply([effect for effect in effects if not isinstance(effect, MoveTip)])
-                return
-            session = await self._state.store.session(caller.key)
-            rows = await self._state.store.history(caller.key, session.tip) if session else []
-            joined = rebased(situation.reconciled, [stored_message(row) for row in rows], [row.tip for row in rows])
-            counts = (*(row.tokens for row in rows), *map(situation.count, joined.history[len(rows) :]))
-            situation = replace(situation, reconciled=joined, counts=counts)
-            plan = replace(plan, checkpoint=None, recalled=None)
-        log.warning("session %s: %d other requests were quicker; this answer is in the log, beside the conversation", caller.key.id, REBASES)
+        ending = Ending(
+            caller.key,
+            session,
+            manner_seen(situation.reconciled, prepared.chat.messages),
+            prepared.frame,
+            prepared.chat.model,
+            caller.profile,
+            prepared.fixed_tokens,
+            replies,
+            complete,
+            self._state.clock(),
+            recall=prepared.bare is not None and not (self._got.recall and self._got.recall.refused),
+            spent=spent,
+            user=caller.user,
+        )
+        return settle(situation, plan, ending)
+
+    async def _behind(self, key: SessionKey, session: Session | None, situation: Situation) -> Situation:
+        """A thin request's messages behind what the session holds now."""
+        rows = await self._state.store.history(key, session.tip) if session else []
+        joined = rebased(situation.reconciled, [stored_message(row) for row in rows], [row.tip for row in rows])
+        counts = (*(row.tokens for row in rows), *map(situation.count, joined.history[len(rows) :]))
+        return replace(situation, reconciled=joined, counts=counts)
 
     def _remember(self, key: SessionKey, session: Session | None, joined: Reconciled, effects: Sequence[Effect]) -> None:
         """Begin to note what the stored messages tell; those of a side request (a title, tags) are the asking program's own words."""

@@ -6,8 +6,10 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from weakref import WeakValueDictionary
 
 from ctxproxy.config.schema import Settings
+from ctxproxy.core.records import SessionKey
 from ctxproxy.ports import Store, Tokenizer, Upstream
 from ctxproxy.proxy.claims import Claims
 from ctxproxy.proxy.counting import Counts, Identities, Readings
@@ -68,5 +70,7 @@ class State:
     clock: Callable[[], float] = field(default=time.time)
     distilling: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Held while `MEMORY.md` of some folder is made."""
+    turns: WeakValueDictionary[SessionKey, asyncio.Lock] = field(default_factory=WeakValueDictionary)
+    """Held while what is to be kept of a request is put behind that of others of its session that were quicker."""
     started: float = field(default_factory=time.time)
     """When the program was started: what was last used before is met for the first time since a restart."""

@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
+from ctxproxy.proxy.keeping import REBASES
 from tests.proxy.conftest import StartProxy
 from tests.proxy.running import Running
 from tests.scripted_upstream import Answer, Cut, Json, Received, ScriptedUpstream, Stall, error_body, tool_call
 
+AT_ONCE = REBASES + 3
 APPEND = {"X-Context-Mode": "append"}
 SQLITE = {"url": "sqlite:///s.db"}
 
@@ -146,13 +148,13 @@ async def test_thin_requests_at_once_lose_nothing_and_double_nothing(proxy: Star
     await running.chat("zero", session="s", headers=APPEND)
     gate = asyncio.Event()
     upstream_echoes.script = lambda call: Stall(gate, echo(call))
-    asking = [asyncio.create_task(running.chat(f"q{n}", session="s", headers=APPEND)) for n in range(5)]
-    await upstream_echoes.call(5)
+    asking = [asyncio.create_task(running.chat(f"q{n}", session="s", headers=APPEND)) for n in range(AT_ONCE)]
+    await upstream_echoes.call(AT_ONCE)
     gate.set()
     await asyncio.gather(*asking)
     log = await running.log("s")
     assert sorted(log) == sorted(
-        ["user: zero", "assistant: re: zero", *(f"user: q{n}" for n in range(5)), *(f"assistant: re: q{n}" for n in range(5))]
+        ["user: zero", "assistant: re: zero", *(f"user: q{n}" for n in range(AT_ONCE)), *(f"assistant: re: q{n}" for n in range(AT_ONCE))]
     )
     assert all(log[at + 1] == log[at].replace("user: ", "assistant: re: ") for at in range(0, len(log), 2))
 

@@ -12,7 +12,7 @@ import pytest
 
 from ctxproxy import wiring
 from ctxproxy.core.messages import read, text_of
-from ctxproxy.proxy import claims
+from ctxproxy.proxy import claims, keeping
 from ctxproxy.proxy.restoring import restore_for
 from ctxproxy.workers import Seat
 from tests.proxy.conftest import StartProxy
@@ -88,6 +88,25 @@ async def test_two_thin_requests_at_once_are_both_kept_one_behind_the_other(pair
     log = await both[0].log("s")
     assert log[:2] == ["user: a", "assistant: re: a"]
     assert sorted(log[2:]) == sorted(["user: b", "assistant: re: b", "user: c", "assistant: re: c"])
+
+
+async def test_an_answer_that_others_were_always_quicker_than_is_in_the_log_and_counted(
+    pair: StartPair, upstream: ScriptedUpstream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keeping, "REBASES", 0)
+    first, second = await pair()
+    await thin(first, "a")
+    gate = asyncio.Event()
+    upstream.script = lambda call: Stall(gate, echo(call))
+    late = asyncio.create_task(thin(first, "late"))
+    await upstream.call(1)
+    upstream.script = echo
+    await thin(second, "b")
+    gate.set()
+    await late
+    asked_a = ["user: a", "assistant: re: a"]
+    assert await first.branches("s") == [[*asked_a, "user: late", "assistant: re: late"], [*asked_a, "user: b", "assistant: re: b"]]
+    assert (await first.log("s"), (await first.session("s")).requests) == ([*asked_a, "user: b", "assistant: re: b"], 3)
 
 
 async def test_an_edit_at_the_other_is_a_branch_and_a_retry_is_none(pair: StartPair) -> None:
