@@ -150,7 +150,7 @@ class Chunks(Protocol):
         ...
 
     async def indexed(self, key: SessionKey) -> frozenset[Tip]:
-        """The messages of a session that have pieces in the index."""
+        """The messages of a session that have pieces of their own in the index: a summary up to one is not it."""
         ...
 
     async def postings(self, key: SessionKey, terms: Sequence[str]) -> Postings:

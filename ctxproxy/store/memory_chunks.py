@@ -65,7 +65,7 @@ class MemoryChunks:
             kept.quoted.pop(place, None)
 
     async def indexed(self, key: SessionKey) -> frozenset[Tip]:
-        return frozenset(tip for tip, _ in self._of(key).pieces)
+        return frozenset(tip for tip, part in self._of(key).pieces if part >= 0)
 
     async def postings(self, key: SessionKey, terms: Sequence[str]) -> Postings:
         kept = self._of(key)

@@ -63,6 +63,12 @@ async def test_a_piece_that_is_there_stays_as_it_is(stores: Handles) -> None:
     assert (await stores.read.chunks.postings(KEY, ["first", "other"])).by_term.keys() == {"first"}
 
 
+async def test_a_message_up_to_which_a_summary_tells_is_not_in_the_index_for_that(stores: Handles) -> None:
+    await stores.write.apply([OpenSession(KEY, 1.0)])
+    await stores.write.chunks.add(KEY, [indexed("said"), indexed("told in short", B, -1)])
+    assert await stores.read.chunks.indexed(KEY) == {A}
+
+
 async def test_what_is_dropped_forgotten_or_erased_is_found_no_more_and_does_not_come_back(stores: Handles) -> None:
     await stores.write.apply([*begun(KEY, [message("a")]), OpenSession(OTHER, 1.0)])
     pieces = [indexed("secret plan"), indexed("open plan", B)]

@@ -22,7 +22,7 @@ UPDATE memory_chunks SET quoted = quoted + 1
 WHERE session_id = :session AND (tip, chunk_index) IN (SELECT value ->> 0, value ->> 1 FROM json_each(:places));
 
 -- name: indexed
-SELECT DISTINCT tip FROM memory_chunks WHERE session_id = (SELECT id FROM sessions WHERE name = :name AND tenant = :tenant);
+SELECT DISTINCT tip FROM memory_chunks WHERE session_id = (SELECT id FROM sessions WHERE name = :name AND tenant = :tenant) AND chunk_index >= 0;
 
 -- name: size
 SELECT count(*), coalesce(avg(length), 0.0) FROM memory_chunks WHERE session_id = :session;
