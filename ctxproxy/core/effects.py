@@ -28,6 +28,8 @@ class OpenSession(msgspec.Struct, frozen=True):
     """Kept where this makes the session."""
     user: str = ""
     """`""` leaves what is known."""
+    made: float | None = None
+    """When the session was made that this goes on with: where it is not there any more, nothing of the list that this is in is carried out."""
 
 
 @dataclass(frozen=True, slots=True)

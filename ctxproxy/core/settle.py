@@ -52,6 +52,7 @@ def settle(s: Situation, plan: Plan, ending: Ending) -> list[Effect]:
             ending.fixed_tokens,
             ending.recall,
             ending.user,
+            ending.session.created if ending.session else None,
         ),
         AppendMessages(ending.key, rows),
         CountUse(

@@ -179,7 +179,9 @@ class Store(Protocol):
     async def totals(self) -> Totals: ...
 
     async def apply(self, effects: Sequence[Effect]) -> bool:
-        """Carry all out in one durable transaction; False if a MoveTip found another tip (all the rest is still carried out)."""
+        """Carry all out in one durable transaction; False if a MoveTip found another tip (all the rest is still carried out, unless that is
+        required), or an OpenSession not the session that it goes on with (then nothing is).
+        """
         ...
 
     async def erase(self, key: SessionKey) -> bool:

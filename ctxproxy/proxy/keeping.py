@@ -78,8 +78,9 @@ class Keeping:
         reply = self._reply()
         complete = whole and reply is not None and reply.complete
         replies = tuple(choice.message for choice in reply.choices) if reply else ()
+        is_there = True
         try:
-            await self._apply(replies, self._spent(reply), complete=complete)
+            is_there = await self._apply(replies, self._spent(reply), complete=complete)
             self._state.health.wrote()
             self._opened()
             self._forget_again()
@@ -88,6 +89,8 @@ class Keeping:
             self._state.health.failed(f"the store cannot be written: {error.message}")
             log.warning("could not write session %s to the store: %s", self._name, error.message)
         await self._learn(reply)
+        if not is_there:
+            return
         self._summarize_ahead()
         self._note()
         self._carry_over()
@@ -190,26 +193,34 @@ class Keeping:
         """Whose the session is, also where this request does not say it."""
         return user_of(self._prepared.caller, self._prepared.session)
 
-    async def _apply(self, replies: tuple[Message, ...], spent: Spent, *, complete: bool) -> None:
+    async def _apply(self, replies: tuple[Message, ...], spent: Spent, *, complete: bool) -> bool:
+        """False, with nothing kept, if the session was erased while the request was answered."""
         situation, plan, session = self._got.situation, self._got.plan, self._prepared.session
-        key = self._prepared.caller.key
+        key, store = self._prepared.caller.key, self._state.store
         assert key is not None
         effects = self._effects(session, situation, plan, replies, spent, complete=complete)
-        if await self._state.store.apply(effects) or situation.reconciled.joined is not Joined.THIN:
+        if await store.apply(effects):
             self._remember(key, session, situation.reconciled, effects)
-            return
+            return True
+        if _is_gone(session, await store.session(key)):
+            return False
+        if situation.reconciled.joined is not Joined.THIN:
+            self._remember(key, session, situation.reconciled, effects)
+            return True
         async with self._state.turns.setdefault(key, asyncio.Lock()):  # else of many at once all but one are late, again and again
             for _ in range(REBASES if complete else 0):
-                session = await self._state.store.session(key)
+                before, session = session, await store.session(key)
+                if _is_gone(before, session):
+                    return False
                 situation = await self._behind(key, session, situation)
                 plan = replace(plan, checkpoint=None, recalled=None)
                 effects = self._effects(session, situation, plan, replies, spent, complete=complete)
-                if await self._state.store.apply(effects):
+                if await store.apply(effects):
                     self._remember(key, session, situation.reconciled, effects)
-                    return
-        await self._state.store.apply([effect for effect in effects if not isinstance(effect, MoveTip)])
+                    return True
         if complete:
             log.warning("session %s: %d other requests were quicker; this answer is in the log, beside the conversation", key.id, REBASES)
+        return await store.apply([effect for effect in effects if not isinstance(effect, MoveTip)])
 
     def _effects(
         self, session: Session | None, situation: Situation, plan: Plan, replies: tuple[Message, ...], spent: Spent, *, complete: bool
@@ -254,3 +265,8 @@ class Keeping:
             self._state.index.note(key, span_of(run), before)
             if self._settings.memory.facts and own:
                 self._state.facts.note(key, self._user, span_of(run))
+
+
+def _is_gone(session: Session | None, now: Session | None) -> bool:
+    """Whether a session was erased; there may be another one of its name by now."""
+    return session is not None and (now is None or now.created != session.created)

@@ -160,6 +160,8 @@ class MemoryStore:
 
     async def apply(self, effects: Sequence[Effect]) -> bool:
         self._check_open()
+        if any(isinstance(effect, OpenSession) and self._is_gone(effect) for effect in effects):
+            return False
         if any(isinstance(effect, MoveTip) and effect.required for effect in effects):
             return self._all_or_nothing(effects)
         outcomes = [self._carry_out(effect) for effect in effects]
@@ -226,6 +228,11 @@ class MemoryStore:
         else:  # erased in the meantime: nothing may bring it back in parts
             return not isinstance(effect, MoveTip)
         return True
+
+    def _is_gone(self, effect: OpenSession) -> bool:
+        """Whether the session that it goes on with is not there any more."""
+        kept = self._kept.get(effect.key)
+        return effect.made is not None and (kept is None or kept.session.created != effect.made)
 
     def _open(self, effect: OpenSession) -> None:
         kept = self._kept.get(effect.key)

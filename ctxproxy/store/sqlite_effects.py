@@ -52,7 +52,7 @@ _counted, _spent = attrgetter(*COUNTERS), attrgetter(*SPENT)
 
 
 class Refused(Exception):
-    """A required MoveTip found another tip: nothing of its list may stay."""
+    """A required MoveTip found another tip, or an OpenSession not the session that it goes on with: nothing of its list may stay."""
 
 
 _Change = Choose | AppendMessages | MoveTip | CountUse | PutCheckpoint | PutSummary | PutPin | DropPin | Forget
@@ -83,7 +83,7 @@ class EffectWriter:
         self._queries = {name: placed(query) for name, query in named_queries("writes.sql").items()}
 
     def carry_out(self, effects: Sequence[Effect]) -> bool:
-        """Do all; False if a MoveTip found another tip, Refused if it is a required one: then the caller undoes the list."""
+        """Do all; False if a MoveTip found another tip, Refused where nothing of the list may stay: then the caller undoes it."""
         sessions: dict[SessionKey, _Session | None] = {}
         outcomes = [self._one(effect, sessions) for effect in effects]
         for session in sessions.values():
@@ -125,6 +125,8 @@ class EffectWriter:
     def _one(self, effect: Effect, sessions: dict[SessionKey, _Session | None]) -> bool:
         """`sessions` are those whose row was looked up for this list."""
         if isinstance(effect, OpenSession):
+            if effect.made is not None and not self._run("is_there", **key_values(effect.key), made=effect.made).fetchone():
+                raise Refused
             opened = _Session(*self._run("open_session", **opening_values(effect)).fetchone())
             sessions[effect.key] = sessions.get(effect.key) or opened
             return True

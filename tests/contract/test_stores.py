@@ -60,6 +60,20 @@ async def test_a_session_keeps_what_its_first_request_said_and_notes_the_last(st
     assert await stores.read.session(KEY) == replace(expected, manner="full", frame="frame two", system=(), last_used=21.0)
 
 
+async def test_what_goes_on_with_a_session_that_was_erased_is_not_carried_out(stores: Handles) -> None:
+    trunk = chain("a", "b")
+    await stores.write.apply(begun(KEY, trunk[:1]))
+    going_on = [OpenSession(KEY, 9.0, made=1.0), AppendMessages(KEY, tuple(trunk[1:])), PutPin(KEY, Pin(1, "text", 9.0))]
+    await stores.write.erase(KEY)
+    assert not await stores.write.apply(going_on)
+    assert await stores.read.session(KEY) is None
+    await stores.write.apply(begun(KEY, trunk[:1], now=2.0))
+    assert not await stores.write.apply(going_on)
+    assert (await stores.read.history(KEY, trunk[1].tip), await stores.read.pins(KEY)) == ([], [])
+    assert await stores.write.apply([OpenSession(KEY, 9.0, made=2.0), *going_on[1:]])
+    assert (await stores.read.history(KEY, trunk[1].tip), len(await stores.read.pins(KEY))) == (trunk, 1)
+
+
 @pytest.mark.parametrize("said", [True, False])
 async def test_whether_a_session_has_the_recall_tool_is_said_when_it_is_made_and_for_good(stores: Handles, *, said: bool) -> None:
     await stores.write.apply([OpenSession(KEY, 1.0, model="m", recall=said)])

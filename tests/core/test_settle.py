@@ -122,8 +122,9 @@ def test_a_thin_request_moves_only_a_conversation_that_still_stands_where_it_beg
     whole = situation(stored)
     joined = join_thin([user("next")], stored, whole.reconciled.tips, retried=False)
     s = replace(whole, reconciled=joined, counts=tuple(map(count, joined.history)))
-    session = Session(KEY, tip=whole.reconciled.tip, manner="thin", frame=SIDE)
+    session = Session(KEY, tip=whole.reconciled.tip, manner="thin", frame=SIDE, created=7.0)
     made = settled(s, ending(assistant("more"), session=session))
+    assert made[OpenSession].made == 7.0
     assert [row.raw for row in made[AppendMessages].messages] == [user("next").raw, assistant("more").raw]
     assert made[MoveTip] == MoveTip(KEY, whole.reconciled.tip, made[AppendMessages].messages[-1].tip, required=True)
 

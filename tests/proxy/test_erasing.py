@@ -139,6 +139,32 @@ async def test_what_an_answer_decides_while_a_message_is_erased_goes_too(proxy: 
     assert left(running, "question") == []
 
 
+@pytest.mark.parametrize("headers", [{}, {"X-Context-Mode": "append"}])
+@pytest.mark.parametrize("anew", [False, True])
+async def test_a_request_whose_session_is_erased_while_it_is_answered_brings_nothing_back(
+    proxy: StartProxy, upstream: ScriptedUpstream, headers: dict[str, str], *, anew: bool
+) -> None:
+    running = await proxy(upstream, **EVERYTHING, summarizer={"kind": "extractive"})
+    await running.chat([*filled(4), {"role": "user", "content": "first"}], session="s", headers=headers)
+    await running.settled()
+    gate = asyncio.Event()
+    upstream.script = Stall(gate, Answer("an answer"))
+    asking = asyncio.create_task(running.chat([*filled(14), {"role": "user", "content": "again"}], session="s", headers=headers))
+    await upstream.call(1)
+    await got(running, "sessions/s", "DELETE")
+    upstream.script = Answer("another answer")
+    if anew:
+        await running.chat("something else", session="s", headers=headers)
+    gate.set()
+    said = await asking
+    assert (said.text, "summarize" in said.actions) == ("an answer", True)
+    await running.settled()
+    assert left(running) == []
+    assert len(await running.state.store.find("s")) == anew
+    if anew:
+        assert await running.branches("s") == [["user: something else", "assistant: another answer"]]
+
+
 async def test_a_summary_that_is_written_while_a_message_is_erased_goes_too(proxy: StartProxy, upstream: ScriptedUpstream) -> None:
     running = await proxy(upstream, **EVERYTHING)
     begun, gate = asyncio.Event(), asyncio.Event()

@@ -1,6 +1,9 @@
 -- name: session_row
 SELECT id, tip, messages FROM sessions WHERE name = :name AND tenant = :tenant;
 
+-- name: is_there
+SELECT 1 FROM sessions WHERE name = :name AND tenant = :tenant AND created = :made;
+
 -- name: open_session
 INSERT INTO sessions (
     tenant, name, tip, manner, frame, system, model, profile, fixed_tokens, recall, user,
