@@ -6,6 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cached_property
 from typing import Literal, assert_never
 
@@ -104,7 +105,8 @@ class Rescue:
         settings, target, model = self._settings, self._prepared.caller.target, self._prepared.chat.model
         origin = origin_of(settings.summarizer.base_url or target.base_url)
         window = self._state.windows.belief(origin, settings.summarizer.model or model, settings.models).window
-        return asked_for(self._request, settings, target, model, window, self._prepared.gauge.tokenizer)
+        asked = asked_for(self._request, settings, target, model, window, self._prepared.gauge.tokenizer)
+        return replace(asked, goes_on=self._prepared.session is not None)
 
     async def first_plan(self) -> Ready:
         """What to send, with the summary it wants where that is to be waited for."""

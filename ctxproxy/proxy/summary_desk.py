@@ -61,6 +61,8 @@ class Asked:
     """A function of the user's that is asked instead."""
     points: bool = False
     """A model is asked for memory points in the same call."""
+    goes_on: bool = False
+    """The store had the session when the request came: where it has it no longer, it was erased."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +153,7 @@ class SummaryDesk:
         else:
             self._failed_at.pop(key, None)
         points = await self._points(need, summary, blocks) if summary and asked.points else ()
-        await self._keep_or_hold(key, _Made(need.tip, need.forgotten, summary, spent, points))
+        await self._keep_or_hold(key, _Made(need.tip, need.forgotten, summary, spent, points), may_hold=not asked.goes_on)
         return summary
 
     async def _points(self, need: Need, summary: Summary, blocks: Sequence[Parted]) -> Sequence[Point]:
@@ -171,13 +173,15 @@ class SummaryDesk:
         self._writing.pop(at, None)
         self._void.discard(at)
 
-    async def _keep_or_hold(self, key: SessionKey, made: _Made) -> None:
-        """Keep what was made; of a session that the store does not have yet, when it does."""
+    async def _keep_or_hold(self, key: SessionKey, made: _Made, *, may_hold: bool) -> None:
+        """Keep what was made; with `may_hold`, of a session that the store does not have yet, when it does."""
         is_stored = await self._is_stored(key)
         if (key, made.tip) in self._void:
             return
         if is_stored:
             await self._keep(key, made)
+            return
+        if not may_hold:
             return
         self._early.setdefault(key, []).append(made)
         if len(self._early) > EARLY_SESSIONS:

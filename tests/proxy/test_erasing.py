@@ -20,7 +20,8 @@ from tests.proxy.running import Running
 from tests.proxy.test_admin import got
 from tests.proxy.test_admin_changes import holding
 from tests.proxy.test_background import FILLER
-from tests.scripted_upstream import Answer, Received, Reply, ScriptedUpstream, Stall, tool_call
+from tests.proxy.test_recovery import TOO_LONG
+from tests.scripted_upstream import Answer, Json, Received, Reply, ScriptedUpstream, Stall, tool_call
 
 EVERYTHING: dict[str, Any] = {
     "store": {"url": "sqlite:///s.db"},
@@ -163,6 +164,28 @@ async def test_a_request_whose_session_is_erased_while_it_is_answered_brings_not
     assert len(await running.state.store.find("s")) == anew
     if anew:
         assert await running.branches("s") == [["user: something else", "assistant: another answer"]]
+
+
+async def test_a_summary_that_is_begun_after_its_session_was_erased_does_not_come_into_the_next_of_its_name(
+    proxy: StartProxy, upstream: ScriptedUpstream
+) -> None:
+    running = await proxy(upstream, **{**EVERYTHING, "context": {"keep_recent_turns": 1}})
+    await running.chat([*history(), {"role": "user", "content": "first"}], session="s")
+    await running.settled()
+    gate = asyncio.Event()
+    upstream.script = lambda call: Answer(HOLDING) if call.header("X-Purpose") == "summary" else Stall(gate, Json(400, TOO_LONG))
+    asking = asyncio.create_task(running.chat([*filled(30), {"role": "user", "content": "again"}], session="s"))
+    assert (await upstream.call(1)).header("X-Purpose") != "summary"
+    await got(running, "sessions/s", "DELETE")
+    gate.set()
+    await asking
+    await running.settled()
+    assert any(call.header("X-Purpose") == "summary" for call in upstream.calls), "the rescue has asked for one"
+    upstream.script = Answer("another answer")
+    await running.chat("something else", session="s")
+    await running.settled()
+    (session,) = await running.state.store.find("s")
+    assert (await running.state.store.summaries(session.key, None), left(running)) == ([], [])
 
 
 async def test_a_summary_that_is_written_while_a_message_is_erased_goes_too(proxy: StartProxy, upstream: ScriptedUpstream) -> None:
