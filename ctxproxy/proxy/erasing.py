@@ -6,7 +6,7 @@ The store does its own part in its own transaction, its sub-stores included. Wha
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
 from ctxproxy.core.effects import DropPin, Effect, Forget
@@ -15,6 +15,7 @@ from ctxproxy.core.phrases import said_in
 from ctxproxy.core.records import SessionKey, StoredMessage
 from ctxproxy.core.wire import from_log
 from ctxproxy.ports import Store
+from ctxproxy.proxy.erasures import Erasures
 
 PAGE_MESSAGES = 256
 T = TypeVar("T")
@@ -40,9 +41,12 @@ class Eraser:
 
     store: Store
     parts: Sequence[Part] = ()
+    erasures: Erasures = field(default_factory=Erasures)
+    """Of single sessions: those that are swept away are in no use."""
 
     async def session(self, key: SessionKey) -> bool:
         """Erase a session so that nothing of it is left in any file; False if it was not there."""
+        self.erasures.note(key)
         return await self.around([key], lambda: self.store.erase(key))
 
     async def around(self, keys: Collection[SessionKey], rows: Callable[[], Awaitable[T]]) -> T:

@@ -78,18 +78,20 @@ class Keeping:
         reply = self._reply()
         complete = whole and reply is not None and reply.complete
         replies = tuple(choice.message for choice in reply.choices) if reply else ()
-        is_there = True
+        spent, is_there = self._spent(reply), not self._is_erased()
         try:
-            is_there = await self._apply(replies, self._spent(reply), complete=complete)
-            self._state.health.wrote()
-            self._opened()
-            self._forget_again()
+            is_there = is_there and await self._apply(replies, spent, complete=complete)
+            if is_there:
+                self._state.health.wrote()
+                self._opened()
+                self._forget_again()
         except StoreUnavailable as error:
             self._state.metrics.store_errors.inc()
             self._state.health.failed(f"the store cannot be written: {error.message}")
             log.warning("could not write session %s to the store: %s", self._name, error.message)
         await self._learn(reply)
-        if not is_there:
+        if not is_there or self._is_erased():
+            await self._let_go()
             return
         self._summarize_ahead()
         self._note()
@@ -112,6 +114,12 @@ class Keeping:
         if key is not None and self._got.plan.checkpoint is not None:
             looking = forgotten_meanwhile(self._state.store, key, situation.reconciled.tip, situation.forgotten)
             self._state.tasks.start(looking, "forgotten meanwhile")
+
+    async def _let_go(self) -> None:
+        """Keep no summary that the request of an erased session has begun."""
+        key = self._prepared.caller.key
+        if key is not None and self._prepared.session is None:
+            await self._state.summaries.erase([key])
 
     @property
     def _name(self) -> str:
@@ -221,6 +229,11 @@ class Keeping:
         if complete:
             log.warning("session %s: %d other requests were quicker; this answer is in the log, beside the conversation", key.id, REBASES)
         return await store.apply([effect for effect in effects if not isinstance(effect, MoveTip)])
+
+    def _is_erased(self) -> bool:
+        """Whether this process has erased the session since the request came; of another's, the store tells where it had the session."""
+        key = self._prepared.caller.key
+        return key is not None and self._state.eraser.erasures.is_erased_since(key, self._prepared.erasures)
 
     def _effects(
         self, session: Session | None, situation: Situation, plan: Plan, replies: tuple[Message, ...], spent: Spent, *, complete: bool

@@ -80,6 +80,8 @@ class Prepared(msgspec.Struct, frozen=True):
     situation: Situation
     bare: ChatRequest | None = None
     """The client's own request, where `chat` offers the recall tool beside it."""
+    erasures: int = 0
+    """How often anything had been erased when it came."""
 
     @property
     def rebuilt(self) -> bool:
@@ -92,7 +94,7 @@ async def prepare(state: State, settings: Settings, chat: ChatRequest, caller: C
 
     `when_sure` is called, before anything is counted, if counting takes long and the request will surely go out as it came.
     """
-    at = leading_system(chat.messages)
+    at, erasures = leading_system(chat.messages), state.eraser.erasures.count
     leading, rest = chat.messages[:at], chat.messages[at:]
     frame = frame_of(chat.model, stream=chat.stream, tools=chat.tools)
     session = await state.store.session(caller.key) if caller.key else None
@@ -130,7 +132,7 @@ async def prepare(state: State, settings: Settings, chat: ChatRequest, caller: C
     restore = await restore_for(state, settings, caller.policy, thin) if thin else None
     ask = Ask(chat.model, gauge, caller.policy, leading, chat.max_output, fixed, session, preload, restore)
     situation = await situation_for(state, settings, ask, reconciled, decisions, past)
-    return Prepared(chat, caller, session, frame, gauge, fixed, situation, bare)
+    return Prepared(chat, caller, session, frame, gauge, fixed, situation, bare, erasures)
 
 
 def user_of(caller: Caller, session: Session | None) -> str:

@@ -166,16 +166,44 @@ async def test_a_request_whose_session_is_erased_while_it_is_answered_brings_not
         assert await running.branches("s") == [["user: something else", "assistant: another answer"]]
 
 
+async def test_nor_does_one_that_came_before_the_session_was_there(proxy: StartProxy, upstream: ScriptedUpstream) -> None:
+    running = await proxy(upstream, **EVERYTHING, summarizer={"kind": "extractive"})
+    gate = asyncio.Event()
+    upstream.script = Stall(gate, Answer("an answer"))
+    asking = asyncio.create_task(running.chat([*filled(14), {"role": "user", "content": "at once"}], session="s"))
+    await upstream.call(0)
+    upstream.script = Answer("another answer")
+    await running.chat([*filled(4), {"role": "user", "content": "at once, too"}], session="s")
+    await got(running, "sessions/s", "DELETE")
+    gate.set()
+    assert "summarize" in (await asking).actions
+    await running.settled()
+    assert (left(running), await running.state.store.find("s")) == ([], [])
+
+
+async def _began(running: Running, upstream: ScriptedUpstream) -> None:
+    upstream.script = Answer("an answer")
+    await running.chat([*history(), {"role": "user", "content": "first"}], session="s")
+
+
+@pytest.mark.parametrize("first", [False, True])
 async def test_a_summary_that_is_begun_after_its_session_was_erased_does_not_come_into_the_next_of_its_name(
-    proxy: StartProxy, upstream: ScriptedUpstream
+    proxy: StartProxy, upstream: ScriptedUpstream, *, first: bool
 ) -> None:
     running = await proxy(upstream, **{**EVERYTHING, "context": {"keep_recent_turns": 1}})
-    await running.chat([*history(), {"role": "user", "content": "first"}], session="s")
-    await running.settled()
     gate = asyncio.Event()
-    upstream.script = lambda call: Answer(HOLDING) if call.header("X-Purpose") == "summary" else Stall(gate, Json(400, TOO_LONG))
+
+    def script(call: Received) -> Reply:
+        return Answer(HOLDING) if call.header("X-Purpose") == "summary" else Stall(gate, Json(400, TOO_LONG))
+
+    if not first:
+        await _began(running, upstream)
+    upstream.script = script
     asking = asyncio.create_task(running.chat([*filled(30), {"role": "user", "content": "again"}], session="s"))
-    assert (await upstream.call(1)).header("X-Purpose") != "summary"
+    assert (await upstream.call(0 if first else 1)).header("X-Purpose") != "summary"
+    if first:
+        await _began(running, upstream)
+        upstream.script = script
     await got(running, "sessions/s", "DELETE")
     gate.set()
     await asking
