@@ -159,6 +159,8 @@ def _figure(value: object) -> int | None:
     """The figure that a named value is: a whole number, or a text of nothing but its digits."""
     if isinstance(value, str) and len(value) <= MAX_FIGURE_DIGITS and value.isascii() and value.isdecimal():
         return int(value)
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 

@@ -45,7 +45,7 @@ def judged(status: int, found: Sequence[Statement], *, is_empty: bool = False) -
     """The verdict over all that an error says: the surest overflow, else the first veto, else what the status tells."""
     statuses = frozenset({status}) | statuses_in(found) | _statuses_in_words(found)
     beside = tuple(pair for statement in found if not statement.said.text for pair in statement.named)
-    verdicts = [verdict for statement in found if (verdict := _read(statement, beside)) is not None]
+    verdicts = [verdict for statement in found if (verdict := _read(statement, beside, status)) is not None]
     needed = max(STRENGTH_NEEDED.get(one, 1) for one in statuses)
     sure = [verdict for verdict in verdicts if verdict.kind == "overflow" and verdict.strength >= needed]
     if sure:
@@ -76,7 +76,7 @@ def _statuses_in_words(found: Sequence[Statement]) -> frozenset[int]:
     return frozenset(named | (leading & (STRENGTH_NEEDED.keys() | {413})))
 
 
-def _read(statement: Statement, beside: tuple[tuple[str, int], ...] = ()) -> Verdict | None:
+def _read(statement: Statement, beside: tuple[tuple[str, int], ...], status: int) -> Verdict | None:
     """What one statement means; None if it says nothing of the kind. `beside` are the named figures of objects that say nothing themselves."""
     text = statement.said.text
     code = next((sign for sign in CODES for code in statement.codes if sign.holds_in(folded(code))), None)
@@ -85,7 +85,7 @@ def _read(statement: Statement, beside: tuple[tuple[str, int], ...] = ()) -> Ver
         veto = None  # "request body too large" with a code that speaks of the window is a complaint of tokens
     if veto is not None and veto.strength >= 2:
         return _vetoed(veto, statement)
-    figures = figures_of(statement.said, statement.named or beside, statement.codes)
+    figures = figures_of(statement.said, statement.named or beside, (*statement.codes, str(status)))
     cap = first(CAPS, text)
     if cap is not None and not _is_about_the_window(figures, text):
         return Verdict("output_cap", cap.name, clamp_helps=cap.name != "cap-higher-needed", completion_tokens=figures.completion)

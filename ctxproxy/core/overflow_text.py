@@ -5,6 +5,7 @@ Knows nothing of what the words mean; `overflow_signs` reads the result.
 
 from __future__ import annotations
 
+import html
 import re
 import unicodedata
 from dataclasses import dataclass
@@ -25,7 +26,11 @@ _ESCAPED_CHARACTER = re.compile(r"\\u([0-9a-fA-F]{4})")
 _URL = re.compile(r"\bhttps?:[^\s\"'<>()]{1,400}|\b[a-z0-9-]{1,40}(?:\.[a-z0-9-]{1,40}){1,5}/[^\s\"'<>()]{1,300}", re.IGNORECASE)
 _GROUP_SPACE = re.compile(r"(?<=\d)[\u00a0\u2009\u202f](?=\d{3}(?!\d))")
 _SPACED_GROUPS = re.compile(r"(?<![\w.,+-])\d{1,3}(?: \d{3}){1,4}(?![\d.,/]\d|\d)")
+_TRACE_LINE = re.compile(r"\bfile \"[^\"\n]{1,200}\", line \d{1,7}(?:, in [\w<>.]{1,80})?")
+"""A line of a Python traceback: its file is not one that somebody sent."""
 _TAG = re.compile(r"<[^<>]{1,200}>")
+_ARROW = re.compile(r"[-=]{1,3}>")
+"""`-> 400` compares nothing."""
 _OPENING = re.compile(r"(?<![\w])'(?=\S)|[\"“「『《«]")
 _CLOSING = {'"': re.compile('"'), "'": re.compile(r"'(?!\w)"), "“": re.compile("”"), "「": re.compile("」"), "『": re.compile("』")}
 _CLOSING |= {"《": re.compile("》"), "«": re.compile("»")}
@@ -84,9 +89,10 @@ def _bounded(text: str) -> str:
 def _fold(text: str) -> str:
     text = _BACKSLASHES.sub(r"\\", text)  # each wrapping doubled them
     text = _ESCAPED_BLANK.sub(" ", _ESCAPED_QUOTE.sub(r"\1", _ESCAPED_CHARACTER.sub(_character, text)))
+    text = _ARROW.sub(" ", html.unescape(_TAG.sub(" ", text)))
     text = _SPACED_GROUPS.sub(lambda found: found.group().replace(" ", ","), _GROUP_SPACE.sub(",", text))
     text = unicodedata.normalize("NFKC", text)[:MAX_TEXT_CHARS].replace("’", "'").replace(MARK, " ").lower()
-    text = _TAG.sub(" ", _URL.sub(" ", text))
+    text = _URL.sub(" ", _TRACE_LINE.sub(" ", text))
     text = _QUOTES.sub("", without_echoes(text))
     return _BLANKS.sub(" ", _WORD_DOT.sub("_", text)).strip()
 

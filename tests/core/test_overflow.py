@@ -68,6 +68,10 @@ SENTENCE = "This model's maximum context length is 8192 tokens. However, your me
         "event: error\ndata: " + SENTENCE + "\n\n",
         "\ufeff" + json.dumps({"error": {"message": SENTENCE}}),
         SENTENCE.replace(" ", "\n"),
+        json.dumps(
+            {"error": {"message": f'Traceback (most recent call last):\n  File "/app/s.py", line 12, in run\n    raise\nValueError: {SENTENCE}'}}
+        ),
+        f"<Error><Code>InvalidRequest</Code><Message>{SENTENCE}</Message></Error>",
     ],
 )
 def test_the_same_sentence_is_found_in_any_wrapping(body: str) -> None:

@@ -51,7 +51,17 @@ def test_codes_and_named_figures_stand_with_their_message() -> None:
 
 @pytest.mark.parametrize(
     ("item", "named"),
-    [(4096, (("limit", 4096),)), ("4096", (("limit", 4096),)), ("4k", ()), ("", ()), ("４", ()), ("9" * 13, ()), (None, ()), (4096.5, ())],
+    [
+        (4096, (("limit", 4096),)),
+        ("4096", (("limit", 4096),)),
+        ("4k", ()),
+        ("", ()),
+        ("４", ()),
+        ("9" * 13, ()),
+        (None, ()),
+        (4096.5, ()),
+        (4096.0, (("limit", 4096),)),
+    ],
 )
 def test_a_named_figure_is_a_whole_number_or_its_digits(item: object, named: tuple[tuple[str, int], ...]) -> None:
     (only,) = statements({"message": "m", "context_length": item})

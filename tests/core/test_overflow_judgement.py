@@ -50,6 +50,11 @@ def test_a_limit_outside_the_bounds_of_a_window_is_not_taken() -> None:
     assert (verdict.kind, verdict.limit_tokens, verdict.prompt_tokens) == ("overflow", None, 120)
 
 
+def test_the_status_of_the_answer_is_no_window() -> None:
+    assert verdict_on(413, "prompt too long, limit 413").limit_tokens is None
+    assert verdict_on(400, "prompt too long, limit 413").limit_tokens == 413
+
+
 def test_a_code_decides_where_the_wording_does_not_name_the_window() -> None:
     assert verdict_on(429, {"error": {"message": "Please shorten the conversation", "code": "context_length_exceeded"}}).sign == "code-window"
     assert verdict_on(429, {"error": {"message": "Please shorten the conversation"}}).sign == "status-429"
