@@ -18,6 +18,8 @@ from ctxproxy.ports import Store
 from ctxproxy.proxy.erasures import Erasures
 
 PAGE_MESSAGES = 256
+NO_PIN = 0
+"""Pins are numbered from 1 on."""
 T = TypeVar("T")
 
 
@@ -103,3 +105,11 @@ async def forgotten_meanwhile(store: Store, key: SessionKey, tip: Tip, known: fr
     if late:
         await store.apply([Forget(key, row.tip, erase=not row.raw) for row in late])
     return bool(late)
+
+
+async def unpinned_meanwhile(store: Store, key: SessionKey, known: Collection[str]) -> bool:
+    """Whether any of the `known` pins was let go of since they were read; decisions that were kept since then, and may hold its text, go again."""
+    late = not {pin.text for pin in await store.pins(key)}.issuperset(known)
+    if late:
+        await store.apply([DropPin(key, NO_PIN)])
+    return late

@@ -21,7 +21,7 @@ from ctxproxy.core.situation import Situation
 from ctxproxy.core.spending import spent_on
 from ctxproxy.errors import CtxproxyError, StoreUnavailable
 from ctxproxy.proxy.attempt import Refused, Whole
-from ctxproxy.proxy.erasing import forgotten_meanwhile
+from ctxproxy.proxy.erasing import forgotten_meanwhile, unpinned_meanwhile
 from ctxproxy.proxy.preloading import carry_over
 from ctxproxy.proxy.prepare import Prepared, stored_message, user_of
 from ctxproxy.proxy.quotes import note_quotes
@@ -109,11 +109,12 @@ class Keeping:
             self._state.summaries.opened(key)
 
     def _forget_again(self) -> None:
-        """See that no decision that was just made keeps what was forgotten while it was."""
-        key, situation = self._prepared.caller.key, self._got.situation
+        """See that no decision that was just made keeps what was forgotten, or unpinned, while it was."""
+        key, situation, store = self._prepared.caller.key, self._got.situation, self._state.store
         if key is not None and self._got.plan.checkpoint is not None:
-            looking = forgotten_meanwhile(self._state.store, key, situation.reconciled.tip, situation.forgotten)
-            self._state.tasks.start(looking, "forgotten meanwhile")
+            self._state.tasks.start(forgotten_meanwhile(store, key, situation.reconciled.tip, situation.forgotten), "forgotten meanwhile")
+            if situation.pins:
+                self._state.tasks.start(unpinned_meanwhile(store, key, situation.pins), "unpinned meanwhile")
 
     async def _let_go(self) -> None:
         """Keep no summary that the request of an erased session has begun."""

@@ -216,6 +216,25 @@ async def test_a_summary_that_is_begun_after_its_session_was_erased_does_not_com
     assert (await running.state.store.summaries(session.key, None), left(running)) == ([], [])
 
 
+async def test_what_an_answer_decides_while_a_pin_is_let_go_of_does_not_keep_it(proxy: StartProxy, upstream: ScriptedUpstream) -> None:
+    running = await proxy(upstream, **EVERYTHING, summarizer={"kind": "extractive"})
+    await running.chat([*filled(4), {"role": "user", "content": "first"}], session="s")
+    await got(running, "sessions/s/pins", "POST", {"text": PLANTED["pin"]}, status=201)
+    gate = asyncio.Event()
+    upstream.script = Stall(gate, Answer("an answer"))
+    told = [*filled(14), {"role": "user", "content": "again"}]
+    asking = asyncio.create_task(running.chat(told, session="s"))
+    assert PLANTED["pin"] in str((await upstream.call(1)).messages)
+    await got(running, "sessions/s/pins/1", "DELETE")
+    gate.set()
+    said = await asking
+    assert "summarize" in said.actions
+    await running.settled()
+    upstream.script = Answer("another answer")
+    await running.chat([*told, said.message, {"role": "user", "content": "and now?"}], session="s")
+    assert PLANTED["pin"] not in str(upstream.calls[-1].messages)
+
+
 async def test_a_summary_that_is_written_while_a_message_is_erased_goes_too(proxy: StartProxy, upstream: ScriptedUpstream) -> None:
     running = await proxy(upstream, **EVERYTHING)
     begun, gate = asyncio.Event(), asyncio.Event()
