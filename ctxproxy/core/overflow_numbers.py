@@ -29,7 +29,7 @@ _BOUND = (
     r"|not exceed|maximum|max|limit|限制|上限|最大|超过|超出|不超过|支持|<=?|>=?)"
 )
 _BOUND_LINK = (
-    r"(?: ?(?:the|its|our|model'?s?|maximum|max|limit|of|allowed|input|prompt|token|for|this|model"
+    r"(?: ?(?:the|its|our|model'?s?|maximum|max|limit|of|allowed|input|prompt|token|for|this|model|context"
     r"|tokens|total|length|size|is|was|to|only|supported|number|为|是|:|=|\(|\[)){0,8} ?"
 )
 _NOT_OVER = (
@@ -47,7 +47,7 @@ _PROMPT_WORD = (
 _PROMPT_LINK = (
     r"(?:[ _](?:tokens?|length|count|size|text|ids|total|number))*(?: ?(?:is|was|were|has|have"
     r"|had|contains?|needs?|requires?|resulted|resulting|in|of|with|uses|used|too|long|large|length|tokens?"
-    r"|total|token|count|at|least|about|approximately|currently|now|which|input|prompt|shape|的|长度|数量?|为|是|共|约|:|=|\(|,)){0,8} ?"
+    r"|total|token|count|at|least|about|approximately|currently|now|which|input|prompt|shape|的|了|长度|数量?|为|是|共|约|:|=|\(|,)){0,8} ?"
 )
 
 
@@ -72,7 +72,7 @@ ROWS: tuple[re.Pattern[str], ...] = (
     _re(r"(?:exceed\w{0,6}|over|too long)[^#.]{0,50}\bby (?:about |approximately )?(?P<over>#)"),
     _re(r"\brange[^#\[]{0,40}\[ ?#, ?(?P<limit>#)"),
     _re(rf"{WINDOW}{_LINK}(?P<limit>#){_UNIT}{_NOT_OVER}"),
-    _re(r"(?P<prompt>#) ?/ ?(?P<limit>#)"),
+    _re(r"(?P<prompt>#) ?/ ?(?P<limit>#)|(?<!used )(?P<prompt2>#) (?:out )?of (?P<limit2>#) tokens"),
     _re(r"\+ max_(?:completion_|output_|new_)?tokens ?= ?(?P<requested>#)"),
     _re(rf"(?P<prompt>#)(?: (?:input |prompt )?tokens?)? >=? (?P<limit>#){_UNIT}(?! ?-)"),
     _re(rf"{_MAXIMUM}{_LINK}(?P<limit>#){_UNIT}{_NOT_OVER}"),
@@ -98,7 +98,7 @@ ROWS: tuple[re.Pattern[str], ...] = (
     _re(r"only (?:has|allows|supports|accepts|permits) (?:up to )?(?P<limit>#)|only (?P<limit2>#) (?:tokens )?(?:is|are) "),
     _re(rf"{_PROMPT_WORD}{_PROMPT_LINK}(?P<prompt>#){_UNIT}"),
     _re(r"(?P<prompt>#)(?: tokens?)?,? (?:which )?(?:has |have )?exceed"),
-    _re(r"(?P<prompt>#) tokens? (?:were|was|are|have been) (?:sent|given|provided|received|submitted)"),
+    _re(r"(?P<prompt>#) (?:tokens? )?(?:were|was|are|have been) (?:sent|given|provided|received|submitted)"),
     _re(
         rf"(?:\bcontext(?: of| is|:|=)?|kontextfenster[^#.]{{0,20}}|contexte[^#.]{{0,20}}|contexto[^#.]{{0,20}}"
         rf"|コンテキスト[^#。]{{0,14}}) ?\(?(?P<limit>#){_UNIT}"
@@ -108,6 +108,10 @@ ROWS: tuple[re.Pattern[str], ...] = (
 
 _LONE_PARENTHESIS = re.compile(r"(?:exceeds? (?:the )?limit|limit exceeded) ?\(#\)")
 """`exceeds limit (2013)`: the figure is the error's number (MiniMax), unless another figure stands beside it."""
+_NUMBER_OF_ELSE = re.compile(
+    r"(?:\bcode|\bid|\bport|\bstatus|\berrno|error (?:no\.?|number)|错误码|错误代码|状态码|编号)[ :=(]{0,3}(?P<it>#)(?! ?tokens?\b)"
+)
+"""Figures that count nothing: of an error, a request, a port."""
 
 
 def figures_of(said: Marked, named: Iterable[tuple[str, int]] = (), codes: Iterable[str] = ()) -> Figures:
@@ -116,6 +120,7 @@ def figures_of(said: Marked, named: Iterable[tuple[str, int]] = (), codes: Itera
     taken: set[int] = set()
     if len(said.figures) == 1 and _LONE_PARENTHESIS.search(said.text):
         taken.add(said.marks[0])
+    taken.update(match.start("it") for match in _NUMBER_OF_ELSE.finditer(said.text))
     for row in ROWS:
         _claim(row, said, found, taken)
     found.update(named)

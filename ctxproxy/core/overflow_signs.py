@@ -5,7 +5,7 @@ A wording is one row here and one recorded body in `tests/core/overflow_samples.
 
 from __future__ import annotations
 
-from ctxproxy.core.overflow_wording import EXCEEDS, FIELD, INPUT, LIMIT, WINDOW, ZH_EXCEEDS, ZH_INPUT, ZH_MEDIA, ZH_TOO_LONG, Sign, words
+from ctxproxy.core.overflow_wording import EXCEEDS, FIELD, INPUT, LIMIT, WINDOW, ZH_EXCEEDS, ZH_INPUT, ZH_MEDIA, ZH_OBJECT, ZH_TOO_LONG, Sign, words
 
 _IMAGES_ALONE = r"\bimages?\b(?![^.]{0,60}token)"
 _WINDOW_LINK = r"(?: ?(?:limit|is|of|was|to|at|only|just|currently|set|for|this|model|the|:|=|\(|\[|>|>=|tokens?)){0,6} ?\(?"
@@ -17,7 +17,7 @@ OVERFLOWS = (
         "window-stated",
         "overflow",
         words(rf"{WINDOW}{_WINDOW_LINK}(?:#|\d+k\b)(?! ?(?:char|byte|pixel|item))"),
-        unless=words(r"too small|minimum is|value (?:for|of) n(?:um)?_ctx"),
+        unless=words(r"too small|minimum is|available memory|value (?:for|of) n(?:um)?_ctx"),
         strength=2,
     ),
     Sign(
@@ -177,13 +177,13 @@ OVERFLOWS = (
         "zh-window",
         "overflow",
         words(rf"(?:上下文|窗口)[^。]{{0,20}}(?:{ZH_EXCEEDS}|{ZH_TOO_LONG}|超|不足|已满|用完|用尽)|{ZH_EXCEEDS}[^。]{{0,24}}(?:上下文|窗口)"),
-        unless=words(ZH_MEDIA),
+        unless=words(ZH_OBJECT, r"^(?!.*(?:输入|輸入|prompt)).*(?:输出|輸出|max_tokens)"),
         strength=2,
     ),
     Sign(
         "zh-window-stated",
         "overflow",
-        words(r"(?:上下文|窗口)(?:长度|長度|大小|窗口|限制|上限|最大|仅|只){0,3}(?:为|為|是|有|:) ?#"),
+        words(r"(?:上下文|窗口)(?:长度|長度|大小|窗口|限制|上限|最大|仅|只){0,3}(?:为|為|是|有|:)? ?#"),
         after=words("缩短|縮短|减少|減少|请求|請求|输入|輸入|实际|當前|当前"),
         strength=2,
     ),
@@ -224,7 +224,7 @@ OVERFLOWS = (
 COMPARED = Sign(
     "figures-compared",
     "overflow",
-    words(r"\btokens?\b|\bcontext\b"),
+    words(r"tokens?\b|\bcontext\b"),
     nowhere=words(r"budget|cache|thinking|reasoning|\bminimum|at least", ZH_MEDIA, _IMAGES_ALONE),
 )
 """Holds where the figures say by their roles that more is asked for than is allowed, however the sentence puts it."""

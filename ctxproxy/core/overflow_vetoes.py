@@ -118,7 +118,10 @@ VETOES = (
     Sign(
         "field-name",
         "field_too_long",
-        words(rf"(?:\b|_){FIELD}\b(?: (?:is|are|was|of|in|for|the|length|value|provided)){{0,4}} (?:too long|longer than|exceeds? (?:the )?max)"),
+        words(
+            r"\b(?:names?|descriptions?|titles?|keys?)\b(?: (?:is|of|length|#)){0,3} exceeds? (?:the )?(?:limit|#)",
+            rf"(?:\b|_){FIELD}\b(?: (?:is|are|was|of|in|for|the|length|value|provided)){{0,4}} (?:too long|longer than|exceeds? (?:the )?max)",
+        ),
         strength=2,
     ),
     Sign(

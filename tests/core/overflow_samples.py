@@ -259,6 +259,13 @@ WORDINGS: tuple[tuple[int | None, int, str], ...] = (
     (131072, 400, '{"error": {"message": "请求失败：上下文窗口为131072，当前请求需要140000个token"}}'),
     (None, 400, '{"error": {"message": "上下文已满，请清空后重试"}}'),
     (131072, 400, '{"error": {"message": "模型上下文长度限制为 131,072 个 token，请缩短输入"}}'),
+    (131072, 400, '{"error": {"message": "Model llama-3.1-8b supports 131072 context tokens, but 140000 were given", "type": "invalid_request_error", "param": null, "code": null}}'),
+    (65536, 400, '{"error": {"message": "context length exceeded: 70000 of 65536 tokens", "type": "invalid_request_error", "param": null, "code": null}}'),
+    (65536, 400, '{"error": {"message": "70000 tokens exceed the context of 65536 tokens", "type": "invalid_request_error", "param": null, "code": null}}'),
+    (65536, 400, '{"error": {"message": "输入tokens(70000)+输出tokens(4096)超过模型上下文长度65536", "type": "invalid_request_error", "param": null, "code": null}}'),
+    (65536, 400, '{"error": {"message": "模型最大上下文 65536，输入 70000，请减少输入", "type": "invalid_request_error", "param": null, "code": null}}'),
+    (65536, 400, '{"error": {"message": "最大支持65536个token，您输入了70000个token", "type": "invalid_request_error", "param": null, "code": null}}'),
+    (None, 400, '{"error": {"message": "输入超出最大长度限制，错误码 1261", "type": "invalid_request_error", "param": null, "code": null}}'),
 )
 """Overflows: the window to learn (None: none is stated), status, body."""
 
@@ -401,6 +408,8 @@ LOOK_ALIKES: tuple[tuple[int, str], ...] = (
     (400, '{"error": {"message": "user: prompt_cache_key longer than 64", "type": "invalid_request_error", "param": null, "code": null}}'),
     (400, '{"error": {"message": "消息条数超过限制 200 条"}}'),
     (503, '{"error": {"message": "no healthy upstream; max context 131072"}}'),
+    (400, '{"error": {"message": "Function description length 1100 exceeds 1024", "type": "invalid_request_error", "param": null, "code": null}}'),
+    (403, '{"error": {"message": "Token limit exceeded for API key: key has used 1000000 of 1000000 tokens"}}'),
 )
 """What sounds like an overflow and is none: status, body."""
 # fmt: on

@@ -24,6 +24,9 @@ from ctxproxy.core.overflow_text import marked
         ("exceeded model token limit: 262144 (requested: 269030)", Figures(262_144, None, None, 269_030)),
         ("输入的 token 数 40000 超过模型最大长度 32768", Figures(32_768, 40_000, None, 40_000)),
         ("输入字数超过 20000 个字符", Figures()),
+        ("limit exceeded, error code 1261", Figures()),
+        ("error code: 5000 tokens exceed the limit of 4096", Figures(4096, 5000, None, 5000)),
+        ("5000 of 4096 tokens", Figures(4096, 5000, None, 5000)),
         ("nothing", Figures()),
     ],
 )
