@@ -106,6 +106,13 @@ class DropPin:
 
 
 @dataclass(frozen=True, slots=True)
+class DropCheckpoints:
+    """Let the checkpoints go, which may hold the text of a pin that went while they were made."""
+
+    key: SessionKey
+
+
+@dataclass(frozen=True, slots=True)
 class Forget:
     """Never send this message again: checkpoints and summaries of histories that it is part of go, for they may hold its text.
 
@@ -124,4 +131,6 @@ class PutWindow:
     belief: WindowBelief
 
 
-Effect: TypeAlias = OpenSession | Choose | AppendMessages | MoveTip | CountUse | PutCheckpoint | PutSummary | PutPin | DropPin | Forget | PutWindow
+Effect: TypeAlias = (
+    OpenSession | Choose | AppendMessages | MoveTip | CountUse | PutCheckpoint | PutSummary | PutPin | DropPin | DropCheckpoints | Forget | PutWindow
+)

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
-from ctxproxy.core.effects import DropPin, Effect, Forget
+from ctxproxy.core.effects import DropCheckpoints, DropPin, Effect, Forget
 from ctxproxy.core.messages import Tip
 from ctxproxy.core.phrases import said_in
 from ctxproxy.core.records import SessionKey, StoredMessage
@@ -18,8 +18,6 @@ from ctxproxy.ports import Store
 from ctxproxy.proxy.erasures import Erasures
 
 PAGE_MESSAGES = 256
-NO_PIN = 0
-"""Pins are numbered from 1 on."""
 T = TypeVar("T")
 
 
@@ -111,5 +109,5 @@ async def unpinned_meanwhile(store: Store, key: SessionKey, known: Collection[st
     """Whether any of the `known` pins was let go of since they were read; decisions that were kept since then, and may hold its text, go again."""
     late = not {pin.text for pin in await store.pins(key)}.issuperset(known)
     if late:
-        await store.apply([DropPin(key, NO_PIN)])
+        await store.apply([DropCheckpoints(key)])
     return late

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias, assert_never
 
-from ctxproxy.core.effects import AppendMessages, Choose, CountUse, DropPin, Forget, MoveTip, PutCheckpoint, PutPin, PutSummary
+from ctxproxy.core.effects import AppendMessages, Choose, CountUse, DropCheckpoints, DropPin, Forget, MoveTip, PutCheckpoint, PutPin, PutSummary
 from ctxproxy.core.messages import ROOT, Tip
 from ctxproxy.core.records import Checkpoint, Pin, Session, StoredMessage, Summary
 from ctxproxy.store.lineage import descendants
@@ -48,7 +48,7 @@ class Kept:
         return Place(self.session.last_used, self.serial)
 
 
-Change: TypeAlias = Choose | AppendMessages | MoveTip | CountUse | PutCheckpoint | PutSummary | PutPin | DropPin | Forget
+Change: TypeAlias = Choose | AppendMessages | MoveTip | CountUse | PutCheckpoint | PutSummary | PutPin | DropPin | DropCheckpoints | Forget
 
 
 def change(kept: Kept, effect: Change) -> bool:
@@ -73,6 +73,8 @@ def change(kept: Kept, effect: Change) -> bool:
             kept.pins[pin.number] = pin
         case DropPin(number=number):
             kept.pins.pop(number, None)
+            kept.checkpoints.clear()
+        case DropCheckpoints():
             kept.checkpoints.clear()
         case Forget():
             _forget(kept, effect)

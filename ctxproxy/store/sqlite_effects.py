@@ -15,6 +15,7 @@ from ctxproxy.core.effects import (
     AppendMessages,
     Choose,
     CountUse,
+    DropCheckpoints,
     DropPin,
     Effect,
     Forget,
@@ -55,7 +56,7 @@ class Refused(Exception):
     """A required MoveTip found another tip, or an OpenSession not the session that it goes on with: nothing of its list may stay."""
 
 
-_Change = Choose | AppendMessages | MoveTip | CountUse | PutCheckpoint | PutSummary | PutPin | DropPin | Forget
+_Change = Choose | AppendMessages | MoveTip | CountUse | PutCheckpoint | PutSummary | PutPin | DropPin | DropCheckpoints | Forget
 
 
 @dataclass(slots=True)
@@ -167,6 +168,8 @@ class EffectWriter:
                 self._run("put_pin", session=session, number=pin.number, text=pack(pin.text), created=pin.created)
             case DropPin(number=number):
                 self._run("drop_pin", session=session, number=number)
+                self._run("drop_all_checkpoints", session=session)
+            case DropCheckpoints():
                 self._run("drop_all_checkpoints", session=session)
             case Forget():
                 self._forget(session, effect)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from ctxproxy.core.effects import (
     AppendMessages,
     CountUse,
+    DropCheckpoints,
     DropPin,
     Effect,
     Forget,
@@ -361,13 +362,15 @@ async def test_pins_come_and_go_by_number(stores: Handles) -> None:
     assert await stores.read.pins(KEY) == [pin for pin in pins if pin.number != 2]
 
 
-async def test_with_a_pin_go_the_decisions_that_may_hold_its_text(stores: Handles) -> None:
+@pytest.mark.parametrize("effect", [DropPin(KEY, 1), DropCheckpoints(KEY)])
+async def test_with_a_pin_go_the_decisions_that_may_hold_its_text(stores: Handles, effect: DropPin | DropCheckpoints) -> None:
     trunk = chain("a", "b")
     await stores.write.apply([*begun(KEY, trunk), *begun(OTHER, trunk), PutPin(KEY, Pin(1, "p", 1.0))])
     await stores.write.apply([PutCheckpoint(key, checkpoint(trunk[1].tip)) for key in (KEY, OTHER)])
-    await stores.write.apply([DropPin(KEY, 1)])
+    await stores.write.apply([effect])
     assert await stores.read.all_checkpoints(KEY) == []
     assert len(await stores.read.all_checkpoints(OTHER)) == 1
+    assert len(await stores.read.pins(KEY)) == (effect == DropCheckpoints(KEY))
 
 
 async def test_windows_are_kept_per_upstream_and_model(stores: Handles) -> None:
@@ -538,6 +541,7 @@ EFFECTS: st.SearchStrategy[Effect] = st.one_of(
     st.builds(PutSummary, KEYS, st.builds(summary, TIPS, st.sampled_from(["s", "t"]), st.sampled_from(["llm", "extractive"]))),
     st.builds(PutPin, KEYS, st.builds(Pin, NUMBERS, st.text(max_size=3), st.just(1.0))),
     st.builds(DropPin, KEYS, NUMBERS),
+    st.builds(DropCheckpoints, KEYS),
     st.builds(Forget, KEYS, TIPS, st.booleans()),
     st.builds(PutWindow, st.builds(WindowBelief, st.sampled_from("ab"), st.just("m"), NUMBERS, st.just("learned"), st.just(0.5), st.just(1.0))),
 )
