@@ -74,7 +74,7 @@ def parts_of(text: str) -> list[str]:
     parts: list[str] = []
     held: list[str] = []
     size = 0
-    for unit in units(text):
+    for unit in units(text, indented=True):
         if held and size + len(unit) > CHUNK_CHARS:
             parts.append("\n".join(held))
             held, size = [], 0

@@ -48,7 +48,7 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
             (
                 {"stage": "superseded_results"},
                 {"stage": "duplicate_results"},
-                {"stage": "compact_tool_results", "gist_share": 0.5, "keep_tokens": 0, "markers": False},
+                {"stage": "compact_tool_results", "gist_share": 0.5, "keep_tokens": 0, "markers": False, "last_turn": True},
                 {"stage": "media_to_notes"},
                 {"stage": "summarize"},
                 {"stage": "drop_oldest"},

@@ -34,17 +34,19 @@ def split(text: str, max_chars: int = MAX_CHARS) -> list[str]:
     return [piece for piece in out if piece]
 
 
-def units(text: str, most_chars: int = UNIT_CHARS) -> list[str]:
-    """The lines of a text, those over `most_chars` parted between sentences: pieces that can stand alone, short messages whole."""
+def units(text: str, most_chars: int = UNIT_CHARS, *, indented: bool = False) -> list[str]:
+    """The lines of a text, those over `most_chars` parted between sentences: pieces that can stand alone, short messages whole; with
+    the blanks before each line if it is to stand among its neighbours, as code does.
+    """
     packed_chars = min(MAX_CHARS, most_chars)
     out: list[str] = []
     for line in text.splitlines():
         if len(line) <= most_chars:
-            out.append(line.strip())
+            out.append(line.rstrip() if indented else line.strip())
         else:
             sentences = split(line, packed_chars)
             out += _packed([sentence + ("" if sentence.endswith(HAN_ENDS) else " ") for sentence in sentences], packed_chars)
-    return [unit for unit in out if unit]
+    return [unit for unit in out if unit and not unit.isspace()]
 
 
 def _has_end(line: str) -> bool:

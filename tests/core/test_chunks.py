@@ -40,6 +40,13 @@ def test_a_text_is_parted_at_its_lines(text: str, parts: list[str]) -> None:
     assert parts_of(text) == parts
 
 
+def test_the_parts_of_code_are_indented_as_it_is() -> None:
+    code = "".join(f"def step_{n}(value):\n    if value > {n}:\n        return  'a   b'\n" for n in range(20))
+    parts = parts_of(code)
+    assert len(parts) > 2
+    assert "\n".join(parts) == code.rstrip()
+
+
 def test_a_long_text_of_blanks_and_a_last_line_loses_nothing_but_the_blanks() -> None:
     text = "first\n" + " \n" * CHUNK_CHARS + "last"
     assert parts_of(text) == ["first\nlast"]

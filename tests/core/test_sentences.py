@@ -52,9 +52,15 @@ def test_a_short_message_stays_one_unit_and_a_long_one_is_packed() -> None:
     assert all(len(unit) <= 60 for unit in units(short * 5, 60))
 
 
+def test_lines_keep_the_blanks_before_them_where_they_stand_among_their_neighbours() -> None:
+    code = "def f(x):\n    if x:  \n\n   \n\treturn 1\n"
+    assert units(code) == ["def f(x):", "if x:", "return 1"]
+    assert units(code, indented=True) == ["def f(x):", "    if x:", "\treturn 1"]
+
+
 @given(st.text(max_size=400), st.integers(20, 200))
 def test_nothing_but_blanks_is_lost(text: str, most: int) -> None:
-    for pieces in (split(text, most), units(text, most)):
+    for pieces in (split(text, most), units(text, most), units(text, most, indented=True)):
         assert "".join("".join(pieces).split()) == "".join(text.split())
         assert all(piece and len(piece) <= max(most, 20) + 1 for piece in pieces)
 

@@ -12,6 +12,7 @@ from ctxproxy.core.markers import is_marker, topic_of_result
 from ctxproxy.core.memo import Reading
 from ctxproxy.core.messages import Message, text_of
 from ctxproxy.core.policy import Count, Fraction
+from ctxproxy.core.recency import last_turn
 from ctxproxy.core.rewrites import gist, marked, shortened, with_short_arguments
 from ctxproxy.core.stage_context import REWRITTEN_FACTOR
 from ctxproxy.core.stages.base import Context, Stage, register
@@ -36,9 +37,13 @@ class CompactToolResults(Stage, frozen=True, forbid_unknown_fields=True):
     """Longer arguments of old calls are cut to this many characters and stay JSON (004-S16)."""
     recent_messages: Count | None = None
     """If set, the newest so many messages are recent and no others (002-28)."""
+    last_turn: bool = False
+    """A short last turn is recent too, whatever the newest groups hold."""
 
     def propose(self, transcript: Transcript, context: Context) -> Iterator[Edit]:
         start = recent_start(transcript, context.keep_recent_turns, int(self.recent_share * context.target), self.recent_messages)
+        if self.last_turn and context.keep_recent_turns > 1 and (last := last_turn(transcript, context.limit)):
+            start = min(start, last.start)
         old = [e for e in transcript.exchanges if e.at < start and may_edit(transcript.entries[e.at])]
         for exchange in old if self.gist_share else ():
             if transcript.entries[exchange.at].origin == "original" and transcript.entries[exchange.at].tokens >= 2 * self.min_tokens:

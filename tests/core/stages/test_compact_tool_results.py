@@ -132,6 +132,16 @@ def test_a_gist_gives_way_to_a_marker_when_that_is_not_enough_and_not_where_mark
     assert not is_marker(text_of(rewrite(adaptive, messages)[2].message))
 
 
+def test_a_short_last_turn_may_be_recent_too() -> None:
+    messages = [user("q"), *did(LONG), user("q"), *did(MIDDLE), user("now" + FILLER * 60)]
+    told = context(400, 2000, keep_recent_turns=4)
+    assert changed(rewrite(STAGE, messages, told)) == [2, 5]
+    spares = CompactToolResults(last_turn=True)
+    assert changed(rewrite(spares, messages, told)) == [2]
+    assert changed(rewrite(spares, messages, replace(told, keep_recent_turns=1))) == [2, 5]
+    assert changed(rewrite(spares, messages, replace(told, limit=450))) == [2, 5], "too long a turn for such a window"
+
+
 def test_what_is_recent_may_be_told_in_messages() -> None:
     messages = [user("q"), *(part for n in range(6) for part in did(LONG, path=f"{n}.py")), user("now")]
     stage = CompactToolResults(keep_tokens=0, recent_messages=5)

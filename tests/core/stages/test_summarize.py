@@ -88,6 +88,38 @@ def test_the_oldest_turns_become_one_frame_and_an_acknowledgement() -> None:
     assert outcome.actions == (("summarize", 1),)
 
 
+LAST = [user("Show the table."), assistant("row " * 60 + "end"), user("Add a column.")]
+"""A last turn of some 70 tokens and a question about it."""
+
+
+def test_a_short_last_turn_stays_whole_on_top_of_the_target() -> None:
+    outcome = folded([*talk(12), *LAST], 240)
+    assert is_frame(messages_of(outcome)[0])
+    assert messages_of(outcome)[-3:] == LAST
+    assert outcome.transcript.tokens <= 240 * 0.8
+
+
+@pytest.mark.parametrize(
+    ("messages", "limit", "changes"),
+    [
+        ([*talk(12), *LAST], 150, {}),
+        ([*talk(12), *LAST[:-1], user("long " * 60)], 240, {}),
+        ([*talk(12), *LAST], 240, {"keep_recent_turns": 1}),
+    ],
+    ids=["too much of the window", "beside a long question", "no turn is to be kept"],
+)
+def test_a_last_turn_gives_way_as_others_do(messages: list[Message], limit: int, changes: dict[str, Any]) -> None:
+    outcome = folded(messages, limit, **changes)
+    assert outcome.actions == (("summarize", 1),)
+    assert LAST[0] not in messages_of(outcome)
+    assert outcome.transcript.tokens <= limit
+
+
+def test_a_last_turn_gives_way_where_nothing_else_can() -> None:
+    outcome = folded([user("q"), assistant("a"), *LAST[:-1], user("long " * 20)], 150)
+    assert LAST[0] not in messages_of(outcome)
+
+
 def test_it_wants_the_summary_that_it_stands_in_for() -> None:
     outcome = folded(TALK, 700)
     frame = outcome.transcript.entries[0]
