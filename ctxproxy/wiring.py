@@ -24,11 +24,11 @@ from ctxproxy.errors import ConfigError
 from ctxproxy.ports import Tokenizer, Upstream
 from ctxproxy.ports.embedding import Embedder
 from ctxproxy.proxy.app import add_forwarding, make_app
+from ctxproxy.proxy.catching_up import catch_up
 from ctxproxy.proxy.claims import Claims
 from ctxproxy.proxy.counting import Counts, Identities, Readings
 from ctxproxy.proxy.distilling import Distiller
 from ctxproxy.proxy.erasing import Eraser
-from ctxproxy.proxy.fact_backfill import read_earlier
 from ctxproxy.proxy.fact_desk import FactDesk
 from ctxproxy.proxy.foresight import Foresight
 from ctxproxy.proxy.gauges import Gauges
@@ -181,7 +181,7 @@ async def running_state(settings: Callable[[], Settings], seat: Seat | None = No
         lull=lull,
         health=Health(time.time),
         metrics=metrics,
-        notes=Notes(files, store, desk, metrics, tasks, time.time),
+        notes=Notes(files, store, desk, metrics, tasks, claims, time.time),
         eraser=Eraser(store, [desk, files, note_search, facts, index, vectors, bodies, foresight]),
         facts=facts,
         index=index,
@@ -193,6 +193,7 @@ async def running_state(settings: Callable[[], Settings], seat: Seat | None = No
     )
     await state.windows.refresh()
     await asyncio.to_thread(known.get, "", first)  # before the first request, which would wait for it; "" has both encodings
+    tasks.start(catch_up(state), "catching up")
     timers = Timers(tasks)
     if seat is None or seat.number == 0:
         _start_rounds(state, timers)
@@ -209,10 +210,8 @@ async def running_state(settings: Callable[[], Settings], seat: Seat | None = No
 
 def _start_rounds(state: State, timers: Timers) -> None:
     """What is done once and from time to time, in one worker of several."""
-    sweeper, distiller, first = Sweeper(state), Distiller(state), state.settings()
+    sweeper, distiller = Sweeper(state), Distiller(state)
     state.tasks.start(sweeper.sweep(), "retention")
-    if first.memory.facts:
-        state.tasks.start(read_earlier(state.store, state.facts, Path(first.data_dir)), "earlier facts")
     timers.start("retention", sweeper.sweep, lambda: EVERY_S)
     timers.start("distilling", distiller.daily, distiller.wait_s)
 

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from ctxproxy.core.dues import Due, DueKind
 from ctxproxy.core.messages import Tip
 from ctxproxy.core.records import NOTHING_SPENT, Checkpoint, Manner, Pin, SessionKey, Spent, StoredMessage, Summary, WindowBelief
 
@@ -90,6 +91,23 @@ class PutSummary:
 
 
 @dataclass(frozen=True, slots=True)
+class PutDue:
+    """Keep what is still to be made of something in this list; one of the same kind and tip is replaced."""
+
+    key: SessionKey
+    due: Due
+
+
+@dataclass(frozen=True, slots=True)
+class DropDue:
+    """It is made, or not wanted any more."""
+
+    key: SessionKey
+    kind: DueKind
+    tip: Tip
+
+
+@dataclass(frozen=True, slots=True)
 class PutPin:
     """Keep a text verbatim for good."""
 
@@ -114,7 +132,7 @@ class DropCheckpoints:
 
 @dataclass(frozen=True, slots=True)
 class Forget:
-    """Never send this message again: checkpoints and summaries of histories that it is part of go, for they may hold its text.
+    """Never send this message again: checkpoints, summaries and dues of histories that it is part of go, for they may hold its text.
 
     With `erase`, its bytes go too (a tombstone keeps the chain whole).
     """
@@ -131,6 +149,9 @@ class PutWindow:
     belief: WindowBelief
 
 
-Effect: TypeAlias = (
-    OpenSession | Choose | AppendMessages | MoveTip | CountUse | PutCheckpoint | PutSummary | PutPin | DropPin | DropCheckpoints | Forget | PutWindow
+SessionEffect: TypeAlias = (
+    Choose | AppendMessages | MoveTip | CountUse | PutCheckpoint | PutSummary | PutDue | DropDue | PutPin | DropPin | DropCheckpoints | Forget
 )
+"""Those that change a session that is there."""
+
+Effect: TypeAlias = OpenSession | SessionEffect | PutWindow

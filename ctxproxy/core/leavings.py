@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
 
 from ctxproxy.core.checkpoints import BY_HAND, RESCUE
+from ctxproxy.core.dues import LeftReason
 from ctxproxy.core.extractive import CountText, extract
 from ctxproxy.core.forgetting import STAGE as FORGET
 from ctxproxy.core.frames import without_frames
@@ -16,7 +16,6 @@ from ctxproxy.core.planned import Plan
 from ctxproxy.core.records import Checkpoint, Summary
 from ctxproxy.core.situation import Situation, gone_tips
 
-Reason: TypeAlias = Literal["trimmed", "overflow", "by hand"]
 TOLD_TOKENS = 500
 """How long a note without a model's summary may be (000-S6)."""
 
@@ -25,7 +24,7 @@ TOLD_TOKENS = 500
 class Leavings:
     """Messages that left the prompt for good with one decision, oldest first; never empty."""
 
-    reason: Reason
+    reason: LeftReason
     tips: tuple[Tip, ...]
     messages: tuple[Message, ...]
     first: int
@@ -55,7 +54,7 @@ def _gone(checkpoint: Checkpoint) -> frozenset[Tip]:
     return frozenset(told | left) - {entry.tip for entry in checkpoint.entries}
 
 
-def _reason(plan: Plan) -> Reason:
+def _reason(plan: Plan) -> LeftReason:
     names = {name for name, _ in plan.actions}
     return "overflow" if RESCUE in names else "by hand" if BY_HAND in names else "trimmed"
 

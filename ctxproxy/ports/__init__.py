@@ -7,6 +7,7 @@ from typing import Protocol
 
 import msgspec
 
+from ctxproxy.core.dues import DueOf
 from ctxproxy.core.effects import Effect
 from ctxproxy.core.messages import Tip
 from ctxproxy.core.records import (
@@ -150,6 +151,10 @@ class Store(Protocol):
 
     async def summaries(self, key: SessionKey, tips: Collection[Tip] | None) -> list[Summary]:
         """The summaries named by any of these tips; None: all of the session."""
+        ...
+
+    async def dues(self, limit: int) -> list[DueOf]:
+        """What is still to be made of what is stored, over all sessions."""
         ...
 
     async def pins(self, key: SessionKey) -> list[Pin]: ...

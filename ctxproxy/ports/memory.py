@@ -153,6 +153,10 @@ class Chunks(Protocol):
         """The messages of a session that have pieces of their own in the index: a summary up to one is not it."""
         ...
 
+    async def behind(self, sessions: int) -> list[SessionKey]:
+        """Those of the sessions used last of which the newest message of a branch, or a summary, has no pieces in the index, last used first."""
+        ...
+
     async def postings(self, key: SessionKey, terms: Sequence[str]) -> Postings:
         """Where these terms stand in a session, over all its branches, and how often answers have quoted what holds them."""
         ...

@@ -43,8 +43,10 @@ async def compacted(state: State, key: SessionKey, user: str, situation: Situati
     by_hand = replace(situation, policy=with_keys(situation.policy, keep_recent_turns=keep))
     planned = await asyncio.to_thread(compacted_now, by_hand)
     if planned.checkpoint is not None:
-        await state.store.apply([*before, PutCheckpoint(key, planned.checkpoint)])
-        state.notes.begin(state.settings(), key, user, by_hand, planned, None)
+        leaves = state.notes.to_note(state.settings(), key, user, by_hand, planned)
+        await state.store.apply([*before, PutCheckpoint(key, planned.checkpoint), *(leaves.dues if leaves else ())])
+        if leaves:
+            state.notes.begin(state.settings(), leaves, None)
     return planned
 
 

@@ -1,7 +1,8 @@
 """What is worth knowing of newly stored messages is noted behind the answers: one session's in order, never on a request's path.
 
 Nothing of the messages is held while they wait: they are read from the store when their time has come. The store knows how far each
-conversation was read, so that what still waits when the process ends is read after the next start (`fact_backfill`).
+conversation was read, and which points of summaries are due, so that what still waits when the process ends is done after the next start
+(`catching_up`).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections import deque
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
+from ctxproxy.core.effects import DropDue
 from ctxproxy.core.memory_points import REMARKED, Told, changes
 from ctxproxy.core.messages import Tip
 from ctxproxy.core.points import MemoryPoint, Point, PointChanges
@@ -143,6 +145,7 @@ class FactDesk:
         tip = job.span.tip
         if await self._store.summaries(session.key, [tip]):
             await self._put(session, job.user, PointChanges(job.points), tip, "summary")
+        await self._store.apply([DropDue(session.key, "points", tip)])
 
     async def _read(self, session: Session, job: _Job) -> _Job | None:
         rows = await self._store.span(session.key, job.span, AT_ONCE_BYTES)

@@ -107,6 +107,17 @@ class IndexDesk:
             self._waiting.setdefault(key, _Waiting()).summaries[summary.tip] = WaitingSummary(summary)
             self._begin()
 
+    async def catch_up(self, key: SessionKey) -> None:
+        """Note all of a session that is neither in the index nor waits, of every branch; returns when it waits. Raises StoreUnavailable."""
+        async with self._lull.piece():
+            indexed = await self._store.chunks.indexed(key)
+            for leaf in await self._store.leaves(key):
+                if leaf not in indexed:
+                    rows = await self._store.history(key, leaf)
+                    self._note_missing(key, [row.tip for row in rows], rows, indexed)
+            for summary in await self._store.summaries(key, None):
+                self.note_summary(key, summary)
+
     async def postings(self, key: SessionKey, terms: Sequence[str], asked: Reconciled) -> Postings:
         """Where terms stand in a session; what a request's history holds that was never indexed is now. Raises StoreUnavailable."""
         last = len(asked.tips) - 1
@@ -181,12 +192,15 @@ class IndexDesk:
     async def _complete_to(self, key: SessionKey, asked: Reconciled, stored: int) -> None:
         """Note what of the first `stored` messages is neither in the index nor waits."""
         indexed = await self._store.chunks.indexed(key)
-        waiting = self._waiting.get(key, _Waiting()).places(asked.tips)
+        self._note_missing(key, asked.tips[:stored], asked.history, indexed)
+
+    def _note_missing(self, key: SessionKey, tips: Sequence[Tip], history: Sequence[Message | StoredMessage], indexed: Collection[Tip]) -> None:
+        waiting = self._waiting.get(key, _Waiting()).places(tips)
         turn = 0
-        for place, tip in enumerate(asked.tips[:stored]):
+        for place, tip in enumerate(tips):
             if tip not in indexed and place not in waiting:
-                self.note(key, Span(asked.tips[place - 1] if place else ROOT, tip), turn)
-            turn += asked.history[place].role == "user"
+                self.note(key, Span(tips[place - 1] if place else ROOT, tip), turn)
+            turn += history[place].role == "user"
 
     def _cover(self, key: SessionKey, tip: Tip) -> None:
         self._complete[key] = tip

@@ -22,6 +22,7 @@ from ctxproxy.core.spending import spent_on
 from ctxproxy.errors import CtxproxyError, StoreUnavailable
 from ctxproxy.proxy.attempt import Refused, Whole
 from ctxproxy.proxy.erasing import forgotten_meanwhile, unpinned_meanwhile
+from ctxproxy.proxy.notes import ToNote
 from ctxproxy.proxy.preloading import carry_over
 from ctxproxy.proxy.prepare import Prepared, stored_message, user_of
 from ctxproxy.proxy.quotes import note_quotes
@@ -48,6 +49,7 @@ class Keeping:
         self._prepared = prepared
         self._got = got
         self._settled = False
+        self._leaves: ToNote | None = None
 
     async def settle(self, whole: bool) -> None:
         """Write what is to be kept; returns when it is durable, or after SETTLE_WITHIN_S. Never raises but for cancellation."""
@@ -79,6 +81,7 @@ class Keeping:
         complete = whole and reply is not None and reply.complete
         replies = tuple(choice.message for choice in reply.choices) if reply else ()
         spent, is_there = self._spent(reply), not self._is_erased()
+        self._leaves = self._to_note()
         try:
             is_there = is_there and await self._apply(replies, spent, complete=complete)
             if is_there:
@@ -94,7 +97,8 @@ class Keeping:
             await self._let_go()
             return
         self._summarize_ahead()
-        self._note()
+        if self._leaves:
+            self._state.notes.begin(self._settings, self._leaves, self._asked)
         self._carry_over()
         if complete and self._settings.memory.outcomes:
             self._state.outcomes.begin(self._got.plan, replies)
@@ -182,11 +186,12 @@ class Keeping:
         await self._state.summaries.done(key, tip)
         return next(iter(await self._state.store.summaries(key, [tip])), None)
 
-    def _note(self) -> None:
-        """Begin to note in the day's memory file what has left the prompt; a refused request's decision is not kept."""
-        caller = self._prepared.caller
-        if caller.key is not None and not isinstance(self._got.result, Refused):
-            self._state.notes.begin(self._settings, caller.key, self._user, self._got.situation, self._got.plan, self._asked)
+    def _to_note(self) -> ToNote | None:
+        """What has left the prompt and is to be noted in the day's memory file; a refused request's decision is not kept."""
+        key, got = self._prepared.caller.key, self._got
+        if key is None or isinstance(got.result, Refused):
+            return None
+        return self._state.notes.to_note(self._settings, key, self._user, got.situation, got.plan)
 
     def _carry_over(self) -> None:
         """What later sessions of the user will begin with, and what this one began with, where that had to go after an overflow."""
@@ -257,7 +262,7 @@ class Keeping:
             spent=spent,
             user=caller.user,
         )
-        return settle(situation, plan, ending)
+        return [*settle(situation, plan, ending), *(self._leaves.dues if self._leaves and plan.checkpoint else ())]
 
     async def _behind(self, key: SessionKey, session: Session | None, situation: Situation) -> Situation:
         """A thin request's messages behind what the session holds now."""

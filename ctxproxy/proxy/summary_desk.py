@@ -14,7 +14,8 @@ from aiohttp import web
 
 from ctxproxy.config.own_parts import summarizer_at
 from ctxproxy.config.schema import Settings
-from ctxproxy.core.effects import CountUse, Effect, PutSummary
+from ctxproxy.core.dues import DuePoints
+from ctxproxy.core.effects import CountUse, Effect, PutDue, PutSummary
 from ctxproxy.core.language import language_of
 from ctxproxy.core.messages import Tip
 from ctxproxy.core.points import Point
@@ -219,6 +220,7 @@ class SummaryDesk:
         """Put what was made into the store, the search index and the facts."""
         summary = made.summary
         effects: list[Effect] = [CountUse(key, spent=made.spent), *([PutSummary(key, summary)] if summary else [])]
+        effects += [PutDue(key, DuePoints(made.tip, tuple(made.points)))] if made.points else []
         try:
             await self._store.apply(effects)
             if await forgotten_meanwhile(self._store, key, made.tip, made.forgotten):

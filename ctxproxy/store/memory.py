@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from itertools import accumulate, islice
 
+from ctxproxy.core.dues import DueOf
 from ctxproxy.core.effects import (
     Effect,
     Forget,
@@ -31,7 +32,7 @@ from ctxproxy.core.records import (
 )
 from ctxproxy.errors import StoreUnavailable
 from ctxproxy.store.memory_carryover import MemoryCarryover
-from ctxproxy.store.memory_chunks import MemoryChunks
+from ctxproxy.store.memory_chunks import MemoryChunks, Sources
 from ctxproxy.store.memory_effects import Kept, change
 from ctxproxy.store.memory_facts import MemoryFacts
 from ctxproxy.store.memory_retention import MemoryRetention
@@ -57,7 +58,7 @@ class MemoryStore:
         self.grants = MemoryGrants(*sharing)
         self.ratings = MemoryRatings(*sharing)
         self.graphs = MemoryGraphs(self._check_open)
-        self.chunks = MemoryChunks(self._session)
+        self.chunks = MemoryChunks(self._session, self._sources)
         self.retention = MemoryRetention(lambda: [kept.session for kept in self._everyone() if not kept.pins], self.erase)
 
     async def session(self, key: SessionKey) -> Session | None:
@@ -114,6 +115,9 @@ class MemoryStore:
     async def pins(self, key: SessionKey) -> list[Pin]:
         kept = self._of(key)
         return [kept.pins[number] for number in sorted(kept.pins)] if kept else []
+
+    async def dues(self, limit: int) -> list[DueOf]:
+        return [DueOf(kept.session.key, due) for kept in self._everyone() for due in kept.dues.values()][:limit]
 
     async def windows(self) -> list[WindowBelief]:
         self._check_open()
@@ -228,6 +232,10 @@ class MemoryStore:
         else:  # erased in the meantime: nothing may bring it back in parts
             return not isinstance(effect, MoveTip)
         return True
+
+    def _sources(self, sessions: int) -> list[Sources]:
+        used_last = sorted(self._everyone(), key=lambda kept: kept.place, reverse=True)[:sessions]
+        return [Sources(kept.session.key, kept.branches, frozenset(kept.summaries)) for kept in used_last]
 
     def _is_gone(self, effect: OpenSession) -> bool:
         """Whether the session that it goes on with is not there any more."""

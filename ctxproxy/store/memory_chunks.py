@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count, islice
 from typing import NamedTuple
@@ -14,6 +14,14 @@ from ctxproxy.core.text_index import NO_POSTINGS, Place, Postings, TextIndex
 
 FindSession = Callable[[SessionKey], Session | None]
 """The session of a key; raises StoreUnavailable once the store is closed."""
+
+
+class Sources(NamedTuple):
+    """What of a session should be in the index, by its end: the newest message of each branch but for forgotten ones, the summaries."""
+
+    key: SessionKey
+    branches: frozenset[Tip]
+    summaries: frozenset[Tip]
 
 
 class _Vector(NamedTuple):
@@ -34,8 +42,10 @@ class _Kept:
 class MemoryChunks:
     """Over the sessions that the store keeps; it tells when one is erased."""
 
-    def __init__(self, session: FindSession) -> None:
+    def __init__(self, session: FindSession, sources: Callable[[int], Iterable[Sources]]) -> None:
+        """`sources` gives those of so many sessions, last used first."""
         self._session = session
+        self._sources = sources
         self._kept: dict[SessionKey, _Kept] = {}
         self._numbers = count(1)
 
@@ -66,6 +76,13 @@ class MemoryChunks:
 
     async def indexed(self, key: SessionKey) -> frozenset[Tip]:
         return frozenset(tip for tip, part in self._of(key).pieces if part >= 0)
+
+    async def behind(self, sessions: int) -> list[SessionKey]:
+        return [one.key for one in self._sources(sessions) if self._lacks(one)]
+
+    def _lacks(self, one: Sources) -> bool:
+        there = self._of(one.key).pieces
+        return bool(one.branches - {tip for tip, part in there if part >= 0} or one.summaries - {tip for tip, part in there if part < 0})
 
     async def postings(self, key: SessionKey, terms: Sequence[str]) -> Postings:
         kept = self._of(key)

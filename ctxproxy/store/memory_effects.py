@@ -4,9 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias, assert_never
+from typing import assert_never
 
-from ctxproxy.core.effects import AppendMessages, Choose, CountUse, DropCheckpoints, DropPin, Forget, MoveTip, PutCheckpoint, PutPin, PutSummary
+from ctxproxy.core.dues import Due, DueKind, kind_of
+from ctxproxy.core.effects import (
+    AppendMessages,
+    Choose,
+    CountUse,
+    DropCheckpoints,
+    DropDue,
+    DropPin,
+    Forget,
+    MoveTip,
+    PutCheckpoint,
+    PutDue,
+    PutPin,
+    PutSummary,
+    SessionEffect,
+)
 from ctxproxy.core.messages import ROOT, Tip
 from ctxproxy.core.records import Checkpoint, Pin, Session, StoredMessage, Summary
 from ctxproxy.store.lineage import descendants
@@ -26,13 +41,14 @@ class Kept:
     parents: set[Tip] = field(default_factory=set)
     checkpoints: dict[tuple[Tip, str], Checkpoint] = field(default_factory=dict)
     summaries: dict[Tip, Summary] = field(default_factory=dict)
+    dues: dict[tuple[DueKind, Tip], Due] = field(default_factory=dict)
     pins: dict[int, Pin] = field(default_factory=dict)
     carryover: KeptCarryover = field(default_factory=KeptCarryover)
     points: KeptPoints = field(default_factory=KeptPoints)
     sharing: KeptSharing = field(default_factory=KeptSharing)
 
     def copy(self) -> Kept:
-        kept = (self.messages.copy(), self.parents.copy(), self.checkpoints.copy(), self.summaries.copy(), self.pins.copy())
+        kept = (self.messages.copy(), self.parents.copy(), self.checkpoints.copy(), self.summaries.copy(), self.dues.copy(), self.pins.copy())
         beside = (self.carryover.copy(), self.points.copy(), self.sharing.copy())
         return Kept(self.serial, self.session, *kept, *beside)
 
@@ -44,14 +60,17 @@ class Kept:
         return replace(self.session, has_decisions=decided, is_leaf=tip in self.messages and tip not in self.parents)
 
     @property
+    def branches(self) -> frozenset[Tip]:
+        """The newest message of each, but for those that were forgotten or erased."""
+        ends = self.messages.keys() - self.parents - self.session.forgotten
+        return frozenset(tip for tip in ends if self.messages[tip].raw)
+
+    @property
     def place(self) -> Place:
         return Place(self.session.last_used, self.serial)
 
 
-Change: TypeAlias = Choose | AppendMessages | MoveTip | CountUse | PutCheckpoint | PutSummary | PutPin | DropPin | DropCheckpoints | Forget
-
-
-def change(kept: Kept, effect: Change) -> bool:
+def change(kept: Kept, effect: SessionEffect) -> bool:
     """Carry an effect out; False if a tip was not moved."""
     match effect:
         case MoveTip():
@@ -69,18 +88,30 @@ def change(kept: Kept, effect: Change) -> bool:
             old = kept.summaries.get(summary.tip)
             if old is None or old.kind != "llm" or summary.kind == "llm":
                 kept.summaries[summary.tip] = summary
+        case PutDue() | DropDue():
+            _due(kept, effect)
         case PutPin(pin=pin):
             kept.pins[pin.number] = pin
-        case DropPin(number=number):
-            kept.pins.pop(number, None)
-            kept.checkpoints.clear()
-        case DropCheckpoints():
-            kept.checkpoints.clear()
+        case DropPin() | DropCheckpoints():
+            _unpin(kept, effect)
         case Forget():
             _forget(kept, effect)
         case _:
             assert_never(effect)
     return True
+
+
+def _due(kept: Kept, effect: PutDue | DropDue) -> None:
+    if isinstance(effect, PutDue):
+        kept.dues[kind_of(effect.due), effect.due.tip] = effect.due
+    else:
+        kept.dues.pop((effect.kind, effect.tip), None)
+
+
+def _unpin(kept: Kept, effect: DropPin | DropCheckpoints) -> None:
+    if isinstance(effect, DropPin):
+        kept.pins.pop(effect.number, None)
+    kept.checkpoints.clear()
 
 
 def _chosen(session: Session, effect: Choose) -> Session:
@@ -132,10 +163,11 @@ def _forget(kept: Kept, effect: Forget) -> None:
         return
     if effect.erase:
         kept.messages[effect.tip] = replace(message, raw=b"", partial=False)
-    if not (kept.checkpoints or kept.summaries or kept.points.by_number):
+    if not (kept.checkpoints or kept.summaries or kept.dues or kept.points.by_number):
         return
     after = descendants(((m.tip, m.parent) for m in kept.messages.values()), effect.tip)
     apart = (kept.messages.keys() | {ROOT}) - after
     kept.checkpoints = {at: one for at, one in kept.checkpoints.items() if at[0] in apart}
     kept.summaries = {tip: one for tip, one in kept.summaries.items() if tip in apart}
+    kept.dues = {at: one for at, one in kept.dues.items() if at[1] in apart}
     kept.points.forget(effect.tip, after)

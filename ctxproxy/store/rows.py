@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from ctxproxy.core.dues import Due, DueOf, kind_of
 from ctxproxy.core.effects import Choose, OpenSession
 from ctxproxy.core.messages import Tip, digest
 from ctxproxy.core.records import (
@@ -188,6 +189,16 @@ def summary_values(summary: Summary) -> Values:
         "end": summary.end,
         "created": summary.created,
     }
+
+
+def due_of(row: Row) -> DueOf:
+    tenant, name, due = row
+    return DueOf(SessionKey(tenant, unpack(name)), msgspec.convert(json.loads(due), Due))
+
+
+def due_values(due: Due) -> Values:
+    """As JSON that is all ASCII, which has lone surrogates too."""
+    return {"kind": kind_of(due), "tip": due.tip, "due": json.dumps(msgspec.to_builtins(due))}
 
 
 def pin_of(row: Row) -> Pin:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
+from ctxproxy.core.dues import DueOf
 from ctxproxy.core.effects import AppendMessages, CountUse, Effect, Forget, MoveTip, OpenSession, PutWindow
 from ctxproxy.core.messages import Tip
 from ctxproxy.core.records import Checkpoint, Located, LogPage, Page, Pin, Session, SessionKey, Span, StoredMessage, Summary, Totals, WindowBelief
@@ -19,6 +20,7 @@ from ctxproxy.store.queries import named_queries
 from ctxproxy.store.rows import (
     Row,
     checkpoint_of,
+    due_of,
     key_values,
     located_of,
     message_of,
@@ -151,6 +153,9 @@ class SqliteStore:
 
     async def pins(self, key: SessionKey) -> list[Pin]:
         return [pin_of(row) for row in await self._small("pins", **key_values(key))]
+
+    async def dues(self, limit: int) -> list[DueOf]:
+        return [due_of(row) for row in await self._rows("dues", limit=limit)]
 
     async def windows(self) -> list[WindowBelief]:
         return [window_of(row) for row in await self._rows("windows")]

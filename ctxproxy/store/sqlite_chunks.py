@@ -37,6 +37,9 @@ class SqliteChunks:
     async def indexed(self, key: SessionKey) -> frozenset[Tip]:
         return frozenset(row[0] for row in await self._readers.rows(QUERIES["indexed"], key_values(key)))
 
+    async def behind(self, sessions: int) -> list[SessionKey]:
+        return [SessionKey(tenant, unpack(name)) for tenant, name in await self._readers.rows(QUERIES["behind"], {"sessions": sessions})]
+
     async def postings(self, key: SessionKey, terms: Sequence[str]) -> Postings:
         session = await self._session(key)
         if session is None:

@@ -16,15 +16,18 @@ from ctxproxy.core.effects import (
     Choose,
     CountUse,
     DropCheckpoints,
+    DropDue,
     DropPin,
     Effect,
     Forget,
     MoveTip,
     OpenSession,
     PutCheckpoint,
+    PutDue,
     PutPin,
     PutSummary,
     PutWindow,
+    SessionEffect,
 )
 from ctxproxy.core.messages import ROOT, Tip
 from ctxproxy.core.records import SessionKey, Spent, StoredMessage
@@ -35,6 +38,7 @@ from ctxproxy.store.rows import (
     Values,
     checkpoint_values,
     choice_values,
+    due_values,
     key_values,
     message_values,
     opening_values,
@@ -54,9 +58,6 @@ _counted, _spent = attrgetter(*COUNTERS), attrgetter(*SPENT)
 
 class Refused(Exception):
     """A required MoveTip found another tip, or an OpenSession not the session that it goes on with: nothing of its list may stay."""
-
-
-_Change = Choose | AppendMessages | MoveTip | CountUse | PutCheckpoint | PutSummary | PutPin | DropPin | DropCheckpoints | Forget
 
 
 @dataclass(slots=True)
@@ -142,7 +143,7 @@ class EffectWriter:
             return not isinstance(effect, MoveTip) or _not_moved(effect)
         return self._change(session, effect)
 
-    def _change(self, row: _Session, effect: _Change) -> bool:
+    def _change(self, row: _Session, effect: SessionEffect) -> bool:
         session = row.id
         match effect:
             case MoveTip(expected=expected, to=to):
@@ -164,18 +165,28 @@ class EffectWriter:
                 self._run("put_checkpoint", session=session, **checkpoint_values(checkpoint))
             case PutSummary(summary=summary):
                 self._run("put_summary", session=session, **summary_values(summary))
+            case PutDue() | DropDue():
+                self._due(session, effect)
             case PutPin(pin=pin):
                 self._run("put_pin", session=session, number=pin.number, text=pack(pin.text), created=pin.created)
-            case DropPin(number=number):
-                self._run("drop_pin", session=session, number=number)
-                self._run("drop_all_checkpoints", session=session)
-            case DropCheckpoints():
-                self._run("drop_all_checkpoints", session=session)
+            case DropPin() | DropCheckpoints():
+                self._unpin(session, effect)
             case Forget():
                 self._forget(session, effect)
             case _:
                 assert_never(effect)
         return True
+
+    def _due(self, session: int, effect: PutDue | DropDue) -> None:
+        if isinstance(effect, PutDue):
+            self._run("put_due", session=session, **due_values(effect.due))
+        else:
+            self._run("drop_due", session=session, kind=effect.kind, tip=effect.tip)
+
+    def _unpin(self, session: int, effect: DropPin | DropCheckpoints) -> None:
+        if isinstance(effect, DropPin):
+            self._run("drop_pin", session=session, number=effect.number)
+        self._run("drop_all_checkpoints", session=session)
 
     def _append(self, row: _Session, messages: Sequence[StoredMessage]) -> list[StoredMessage]:
         """The messages that are new: only below a stored parent, so that what is stored stays closed towards the root, which `known` relies on."""
@@ -234,7 +245,7 @@ class EffectWriter:
             self.note_erasure()
 
     def _drop_decisions(self, session: int, tip: str) -> None:
-        """Drop what may hold text of the message: its memory points, checkpoints and summaries of any history that it is part of."""
+        """Drop what may hold text of the message: its memory points, checkpoints, summaries and dues of any history that it is part of."""
         decided = {row[0] for row in self._run("decided_tips", session=session)}
         covers: set[str] = set()
         if decided:
@@ -244,6 +255,7 @@ class EffectWriter:
         for covering in covers:
             self._run("drop_checkpoints", session=session, tip=covering)
             self._run("drop_summaries", session=session, tip=covering)
+            self._run("drop_dues", session=session, tip=covering)
 
     def session_id(self, key: SessionKey) -> int | None:
         """The number of a session's row; None if it is not there."""

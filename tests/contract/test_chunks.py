@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from ctxproxy.core.chunks import Chunk, Indexed, Piece
-from ctxproxy.core.effects import Forget, OpenSession
+from ctxproxy.core.effects import AppendMessages, Forget, OpenSession, PutSummary
 from ctxproxy.core.messages import Tip
 from ctxproxy.core.records import SessionKey
 from ctxproxy.core.search_terms import terms_of
 from ctxproxy.core.text_index import NO_POSTINGS, Posting
 from ctxproxy.store import open_store
 from tests.contract.conftest import Handles, no_damage
-from tests.contract.samples import KEY, OTHER, begun, message
+from tests.contract.samples import KEY, OTHER, begun, chain, message, summary
 
 A, B = message("a").tip, message("b").tip
 
@@ -61,6 +61,31 @@ async def test_a_piece_that_is_there_stays_as_it_is(stores: Handles) -> None:
     await stores.write.chunks.add(KEY, [indexed("other words"), indexed("new words", B)])
     assert [piece.chunk.text for piece in await stores.read.chunks.texts(KEY, [(A, 0), (B, 0)])] == ["first words", "new words"]
     assert (await stores.read.chunks.postings(KEY, ["first", "other"])).by_term.keys() == {"first"}
+
+
+async def test_a_session_is_behind_while_the_newest_message_of_a_branch_or_a_summary_is_not_in_the_index(stores: Handles) -> None:
+    one, two, three = chain("a", "b", "c")
+    fork = chain("d", parent=one.tip)
+    await stores.write.apply([*begun(KEY, [one, two, three], 2.0), *begun(OTHER, [one, two, three])])
+    assert await stores.read.chunks.behind(9) == [KEY, OTHER]
+    assert await stores.read.chunks.behind(1) == [KEY]
+    await stores.write.chunks.add(OTHER, [indexed("said", three.tip)])
+    await stores.write.chunks.add(KEY, [indexed("said", two.tip), indexed("summed up", three.tip, -1)])
+    assert await stores.read.chunks.behind(9) == [KEY]
+    await stores.write.chunks.add(KEY, [indexed("said", three.tip)])
+    assert await stores.read.chunks.behind(9) == []
+    await stores.write.apply([AppendMessages(KEY, tuple(fork)), PutSummary(OTHER, summary(three.tip))])
+    assert await stores.read.chunks.behind(9) == [KEY, OTHER]
+    await stores.write.chunks.add(KEY, [indexed("said", fork[0].tip)])
+    await stores.write.chunks.add(OTHER, [indexed("summed up", three.tip, -1)])
+    assert await stores.read.chunks.behind(9) == []
+
+
+@pytest.mark.parametrize("erase", [False, True])
+async def test_what_was_forgotten_leaves_no_session_behind(stores: Handles, *, erase: bool) -> None:
+    rows = chain("a", "b")
+    await stores.write.apply([*begun(KEY, rows), Forget(KEY, rows[1].tip, erase=erase)])
+    assert await stores.read.chunks.behind(9) == []
 
 
 async def test_a_message_up_to_which_a_summary_tells_is_not_in_the_index_for_that(stores: Handles) -> None:

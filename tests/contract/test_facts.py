@@ -269,6 +269,7 @@ async def test_of_a_file_of_before_a_session_that_has_points_counts_as_read(tmp_
     with closing(sqlite3.connect(path)) as file:
         (version,) = file.execute("PRAGMA user_version").fetchone()
         file.execute("ALTER TABLE sessions DROP COLUMN read_to")
+        file.execute("DROP TABLE dues")
         file.execute(f"PRAGMA user_version = {MIGRATION - 1}")
         file.commit()
     store = await open_store(f"sqlite:///{path}", on_damage=no_damage, cache_bytes=0)

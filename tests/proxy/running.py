@@ -18,6 +18,7 @@ from typing import Any
 from urllib.parse import quote
 
 import aiohttp
+import pytest
 from multidict import CIMultiDictProxy
 
 from ctxproxy import wiring
@@ -102,6 +103,12 @@ class Running:
         await self.stop()
         self._keys.update(changed)
         await self.start()
+
+    async def kill(self, **changed: Any) -> None:
+        """End as SIGKILL ends a process, so that nothing that is on its way comes to its end, and start again on the same folder."""
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(wiring, "CLOSE_WITHIN_S", 0.0)
+            await self.restart(**changed)
 
     async def chat(
         self,

@@ -9,17 +9,18 @@ import pytest
 from ctxproxy.core.effects import AppendMessages, MoveTip, OpenSession
 from ctxproxy.errors import StoreUnavailable
 from ctxproxy.proxy import fact_backfill
-from ctxproxy.proxy.claims import claimed
+from ctxproxy.proxy.catching_up import CLAIM
+from ctxproxy.proxy.claims import Claims
 from ctxproxy.proxy.counting import Readings
-from ctxproxy.proxy.fact_backfill import MARK, read_earlier
+from ctxproxy.proxy.fact_backfill import read_earlier
 from ctxproxy.proxy.fact_desk import FactDesk
 from ctxproxy.proxy.lull import Lull
 from ctxproxy.proxy.metrics import Metrics
 from ctxproxy.proxy.tasks import Tasks
 from ctxproxy.store.memory import MemoryStore
+from ctxproxy.store.sqlite_facts import SqliteFacts
 from tests.contract.samples import KEY, chain
 from tests.proxy.conftest import StartProxy
-from tests.proxy.running import Running
 from tests.proxy.test_admin import question
 from tests.proxy.test_facts import ANN, facts
 from tests.scripted_upstream import ScriptedUpstream
@@ -30,18 +31,12 @@ ON = {"memory": {"facts": True}, **STORE}
 OK = {"role": "assistant", "content": "ok"}
 
 
-def mark(running: Running) -> Path:
-    return Path(running.holder.current().data_dir) / MARK
-
-
 async def test_what_was_stored_without_facts_is_read_at_the_next_start_that_notes_them(proxy: StartProxy, upstream: ScriptedUpstream) -> None:
     running = await proxy(upstream, **OFF)
     for session, text in (("s", "My name is Ann. The budget is 4,500 €."), ("t", "The budget is now 5,000 €."), ("empty", "hm")):
         await running.chat([question(text)], session=session, headers=ANN)
     assert await facts(running) == {}
-    assert not mark(running).exists()
-    with mark(running).open("wb") as other:
-        assert claimed(other.fileno())
+    with Claims(Path(running.holder.current().data_dir)).tried(CLAIM):
         await running.restart(**ON)
         assert await facts(running) == {}, "another process is at it"
     await running.restart(**ON)
@@ -85,14 +80,12 @@ async def test_of_a_long_conversation_the_newest_is_read_and_of_one_that_was_rea
     assert old == ("name", known_facts["name"])
 
 
-async def test_a_newest_message_that_is_too_much_by_itself_is_read_and_does_not_wait_for_good(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_newest_message_that_is_too_much_by_itself_is_read_and_does_not_wait_for_good(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fact_backfill, "MOST_BYTES", 50)
     store, tasks, lull, rows = MemoryStore(), Tasks(), Lull(), chain("hi", "My name is Ann. " + "x" * 50)
     await store.apply([OpenSession(KEY, 1.0), AppendMessages(KEY, tuple(rows)), MoveTip(KEY, None, rows[1].tip)])
     lull.open()
-    await read_earlier(store, FactDesk(store, Readings(1000), Metrics(), tasks, lull), tmp_path)
+    await read_earlier(store, FactDesk(store, Readings(1000), Metrics(), tasks, lull))
     assert [one.point.value for one in await store.facts.of(KEY) if one.point.key == "name"] == ["Ann"]
     assert await store.facts.unread(9) == []
     await tasks.close(10.0)
@@ -108,8 +101,9 @@ async def test_what_breaks_off_goes_on_at_the_next_start(
         raise StoreUnavailable("the disk is gone")
 
     with monkeypatch.context() as patched:
-        patched.setattr(running.state.store.facts, "unread", broken)
-        await read_earlier(running.state.store, running.state.facts, mark(running).parent)
-    assert "earlier conversations could not be read for facts" in caplog.text
-    await read_earlier(running.state.store, running.state.facts, mark(running).parent)
+        patched.setattr(SqliteFacts, "unread", broken)
+        await running.restart(**ON)
+        await running.settled()
+    assert "facts could not be caught up with: the disk is gone" in caplog.text
+    await running.restart()
     assert (await facts(running))["name"] == "Ann"

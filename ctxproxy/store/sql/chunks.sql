@@ -24,6 +24,21 @@ WHERE session_id = :session AND (tip, chunk_index) IN (SELECT value ->> 0, value
 -- name: indexed
 SELECT DISTINCT tip FROM memory_chunks WHERE session_id = (SELECT id FROM sessions WHERE name = :name AND tenant = :tenant) AND chunk_index >= 0;
 
+-- Every part of a conversation is written in order, so the newest message of a branch is the last one to come in. A forgotten one never does.
+-- name: behind
+SELECT s.tenant, s.name
+FROM (SELECT id, tenant, name, last_used FROM sessions ORDER BY last_used DESC, id DESC LIMIT :sessions) s
+WHERE EXISTS (
+    SELECT 1 FROM messages m
+    WHERE m.session = s.id AND m.leaf = 1 AND m.body IS NOT NULL
+        AND NOT EXISTS (SELECT 1 FROM memory_chunks c WHERE c.session_id = s.id AND c.tip = m.tip AND c.chunk_index >= 0)
+        AND NOT EXISTS (SELECT 1 FROM forgotten f WHERE f.session = s.id AND f.tip = m.tip)
+) OR EXISTS (
+    SELECT 1 FROM summaries y
+    WHERE y.session = s.id AND NOT EXISTS (SELECT 1 FROM memory_chunks c WHERE c.session_id = s.id AND c.tip = y.tip AND c.chunk_index < 0)
+)
+ORDER BY s.last_used DESC, s.id DESC;
+
 -- name: size
 SELECT count(*), coalesce(avg(length), 0.0) FROM memory_chunks WHERE session_id = :session;
 

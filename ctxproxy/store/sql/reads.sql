@@ -147,6 +147,9 @@ WITH RECURSIVE found(tenant) AS (
 )
 SELECT tenant FROM found WHERE tenant IS NOT NULL LIMIT 10;
 
+-- name: dues
+SELECT s.tenant, s.name, d.due FROM dues d JOIN sessions s ON s.id = d.session ORDER BY d.id LIMIT :limit;
+
 -- name: windows
 SELECT upstream, model, window, source, confidence, updated FROM windows ORDER BY upstream, model;
 

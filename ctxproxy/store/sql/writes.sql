@@ -71,6 +71,12 @@ ON CONFLICT (session, tip) DO UPDATE SET
     text = :text, kind = :kind, model = :model, messages = :messages, tokens = :tokens, start = :start, "end" = :end, created = :created
 WHERE NOT (kind = 'llm' AND :kind <> 'llm');
 
+-- name: put_due
+INSERT OR REPLACE INTO dues (session, kind, tip, due) VALUES (:session, :kind, :tip, :due);
+
+-- name: drop_due
+DELETE FROM dues WHERE session = :session AND kind = :kind AND tip = :tip;
+
 -- name: put_pin
 INSERT OR REPLACE INTO pins (session, number, text, created) VALUES (:session, :number, :text, :created);
 
@@ -99,7 +105,7 @@ SELECT tip, parent FROM messages WHERE session = :session ORDER BY id;
 
 -- name: decided_tips
 SELECT tip FROM checkpoints WHERE session = :session UNION SELECT tip FROM summaries WHERE session = :session
-UNION SELECT tip FROM points WHERE session = :session AND source = 'summary';
+UNION SELECT tip FROM points WHERE session = :session AND source = 'summary' UNION SELECT tip FROM dues WHERE session = :session;
 
 -- name: drop_all_checkpoints
 DELETE FROM checkpoints WHERE session = :session;
@@ -109,6 +115,9 @@ DELETE FROM checkpoints WHERE session = :session AND tip = :tip;
 
 -- name: drop_summaries
 DELETE FROM summaries WHERE session = :session AND tip = :tip;
+
+-- name: drop_dues
+DELETE FROM dues WHERE session = :session AND tip = :tip;
 
 -- name: drop_bodies
 DELETE FROM bodies
