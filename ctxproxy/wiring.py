@@ -182,7 +182,7 @@ async def running_state(settings: Callable[[], Settings], seat: Seat | None = No
         health=Health(time.time),
         metrics=metrics,
         notes=Notes(files, store, desk, metrics, tasks, claims, time.time),
-        eraser=Eraser(store, [desk, files, note_search, facts, index, vectors, bodies, foresight]),
+        eraser=Eraser(store, [files, note_search, facts, index, vectors, bodies, foresight]),
         facts=facts,
         index=index,
         vectors=vectors,
@@ -212,6 +212,7 @@ def _start_rounds(state: State, timers: Timers) -> None:
     """What is done once and from time to time, in one worker of several."""
     sweeper, distiller = Sweeper(state), Distiller(state)
     state.tasks.start(sweeper.sweep(), "retention")
+    state.tasks.start(distiller.make_up(), "distilling")
     timers.start("retention", sweeper.sweep, lambda: EVERY_S)
     timers.start("distilling", distiller.daily, distiller.wait_s)
 

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import date, timedelta
 from typing import Literal, TypeAlias
 
 from ctxproxy.config.schema import Settings
@@ -53,14 +53,38 @@ class Distiller:
 
     async def daily(self) -> None:
         """Distill every folder, if that is wanted each day. Never raises."""
-        settings = self._state.settings()
+        await self._round()
+
+    async def make_up(self) -> None:
+        """The last round that was due, if it did not come to its end: the program was not running, or was killed. Never raises."""
+        await self._round(if_missed=True)
+
+    async def _round(self, *, if_missed: bool = False) -> None:
+        """The notes of days whose own rounds were missed are read, too."""
+        settings, files, due = self._state.settings(), self._state.notes.files, self._due_day()
         if settings.memory.distill != "daily":
             return
-        for tenant, folder in await self._state.notes.files.folders():
-            try:
-                await self.folder(settings, tenant, folder, DAYS)
-            except (OSError, StoreUnavailable) as error:
-                log.warning("memory could not be distilled: %s", type(error).__name__)
+        try:
+            last = await files.last_round()
+            if if_missed and last == due:
+                return
+            missed = max((due - last).days - 1, 0) if last else 0
+            for tenant, folder in await files.folders():
+                await self._told(settings, tenant, folder, min(DAYS + missed, MOST_DAYS))
+            await files.note_round(due)
+        except OSError as error:
+            log.warning("memory could not be distilled: %s", type(error).__name__)
+
+    def _due_day(self) -> date:
+        """That of the last round that should have been by now."""
+        now = local_time(self._state.clock(), zone_of(self._state.settings().memory.timezone))
+        return now.date() - timedelta(days=(now.hour, now.minute) < (HOUR, MINUTE))
+
+    async def _told(self, settings: Settings, tenant: str, folder: str, days: int) -> None:
+        try:
+            await self.folder(settings, tenant, folder, days)
+        except (OSError, StoreUnavailable) as error:
+            log.warning("memory could not be distilled: %s", type(error).__name__)
 
     async def folder(self, settings: Settings, tenant: str, folder: str, days: int) -> Distilled:
         """Distill the notes of a folder's newest days; what does not come out well leaves the file as it is. Raises OSError, StoreUnavailable."""

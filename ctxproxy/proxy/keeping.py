@@ -24,7 +24,7 @@ from ctxproxy.proxy.attempt import Refused, Whole
 from ctxproxy.proxy.erasing import forgotten_meanwhile, unpinned_meanwhile
 from ctxproxy.proxy.notes import ToNote
 from ctxproxy.proxy.preloading import carry_over
-from ctxproxy.proxy.prepare import Prepared, stored_message, user_of
+from ctxproxy.proxy.prepare import Prepared, is_erased, stored_message, user_of
 from ctxproxy.proxy.quotes import note_quotes
 from ctxproxy.proxy.rescue import Got
 from ctxproxy.proxy.state import State
@@ -49,6 +49,7 @@ class Keeping:
         self._prepared = prepared
         self._got = got
         self._settled = False
+        self._is_erased = is_erased(state, prepared)
         self._leaves: ToNote | None = None
 
     async def settle(self, whole: bool) -> None:
@@ -86,7 +87,6 @@ class Keeping:
             is_there = is_there and await self._apply(replies, spent, complete=complete)
             if is_there:
                 self._state.health.wrote()
-                self._opened()
                 self._forget_again()
         except StoreUnavailable as error:
             self._state.metrics.store_errors.inc()
@@ -94,7 +94,6 @@ class Keeping:
             log.warning("could not write session %s to the store: %s", self._name, error.message)
         await self._learn(reply)
         if not is_there or self._is_erased():
-            await self._let_go()
             return
         self._summarize_ahead()
         if self._leaves:
@@ -106,12 +105,6 @@ class Keeping:
             self._state.tasks.start(note_quotes(self._state, self._got.plan, replies), "quoted")
         self._foresee()
 
-    def _opened(self) -> None:
-        """Have a summary kept that was there before the session was."""
-        key = self._prepared.caller.key
-        if key is not None and self._prepared.session is None:
-            self._state.summaries.opened(key)
-
     def _forget_again(self) -> None:
         """See that no decision that was just made keeps what was forgotten, or unpinned, while it was."""
         key, situation, store = self._prepared.caller.key, self._got.situation, self._state.store
@@ -119,12 +112,6 @@ class Keeping:
             self._state.tasks.start(forgotten_meanwhile(store, key, situation.reconciled.tip, situation.forgotten), "forgotten meanwhile")
             if situation.pins:
                 self._state.tasks.start(unpinned_meanwhile(store, key, situation.pins), "unpinned meanwhile")
-
-    async def _let_go(self) -> None:
-        """Keep no summary that the request of an erased session has begun."""
-        key = self._prepared.caller.key
-        if key is not None and self._prepared.session is None:
-            await self._state.summaries.erase([key])
 
     @property
     def _name(self) -> str:
@@ -235,11 +222,6 @@ class Keeping:
         if complete:
             log.warning("session %s: %d other requests were quicker; this answer is in the log, beside the conversation", key.id, REBASES)
         return await store.apply([effect for effect in effects if not isinstance(effect, MoveTip)])
-
-    def _is_erased(self) -> bool:
-        """Whether this process has erased the session since the request came; of another's, the store tells where it had the session."""
-        key = self._prepared.caller.key
-        return key is not None and self._state.eraser.erasures.is_erased_since(key, self._prepared.erasures)
 
     def _effects(
         self, session: Session | None, situation: Situation, plan: Plan, replies: tuple[Message, ...], spent: Spent, *, complete: bool

@@ -13,6 +13,7 @@ import re
 import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import date
 from functools import partial
 from pathlib import Path
 
@@ -28,7 +29,7 @@ if sys.platform != "win32":
     import fcntl
 
 FOLDER = "memory"
-DISTILLED, DIARY = "MEMORY.md", "DIARY.md"
+DISTILLED, DIARY, ROUND = "MEMORY.md", "DIARY.md", "last-round"
 DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 TRIES = 3
 """How often a folder is made that an erasing takes away before anything is in it."""
@@ -88,6 +89,14 @@ class MemoryFiles:
         """The sections of a folder, oldest first, and its `MEMORY.md`."""
         path = self._folder(tenant, folder)
         return await asyncio.to_thread(lambda: (_entries([path]), _if_there(path / DISTILLED)))
+
+    async def last_round(self) -> date | None:
+        """The day whose notes were distilled last, in all folders; None if none was."""
+        return await asyncio.to_thread(_day_in, self._root / ROUND)
+
+    async def note_round(self, day: date) -> None:
+        """Keep that a day's notes were distilled; without any folder there is nothing to keep it in."""
+        await asyncio.to_thread(lambda: _replace(self._root / ROUND, f"{day}\n") if self._root.is_dir() else None)
 
     @contextlib.contextmanager
     def distilling(self) -> Iterator[bool]:
@@ -232,6 +241,12 @@ def _drop_if_empty(folder: Path) -> None:
 
 def _if_there(file: Path) -> str:
     return _text(file) if file.is_file() else ""
+
+
+def _day_in(file: Path) -> date | None:
+    with contextlib.suppress(ValueError):
+        return date.fromisoformat(_if_there(file).strip())
+    return None
 
 
 def _put_distilled(folder: Path, items: Sequence[Item], read: Collection[str], told: str) -> int:

@@ -89,6 +89,12 @@ class Prepared(msgspec.Struct, frozen=True):
         return len(self.situation.leading) + len(self.situation.reconciled.history) > len(self.chat.messages)
 
 
+def is_erased(state: State, prepared: Prepared) -> Callable[[], bool]:
+    """Tells whether this process has erased the session since the request came; of another's, the store tells where it had the session."""
+    key, erasures = prepared.caller.key, prepared.erasures
+    return lambda: key is not None and state.eraser.erasures.is_erased_since(key, erasures)
+
+
 async def prepare(state: State, settings: Settings, chat: ChatRequest, caller: Caller, when_sure: Callable[[], None]) -> Prepared:
     """Look up everything a plan needs for a request; raises StoreUnavailable.
 

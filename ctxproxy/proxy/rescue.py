@@ -17,6 +17,7 @@ from msgspec import structs
 from ctxproxy.config.schema import Settings
 from ctxproxy.core import ladder, wire
 from ctxproxy.core.budget import tightened
+from ctxproxy.core.effects import OpenSession
 from ctxproxy.core.ladder import Attempt, ClampOutput, Clear, GiveUp, Replan, ShortenLastUser, SummarizeAndTrim
 from ctxproxy.core.plan import observed, plan
 from ctxproxy.core.planned import Plan
@@ -30,7 +31,7 @@ from ctxproxy.proxy.attempt import Refused, Whole, examine
 from ctxproxy.proxy.early import EarlyCall
 from ctxproxy.proxy.identify import credentials_of, origin_of
 from ctxproxy.proxy.outgoing import call_for
-from ctxproxy.proxy.prepare import Prepared
+from ctxproxy.proxy.prepare import Prepared, is_erased
 from ctxproxy.proxy.recall_offer import RecallUse
 from ctxproxy.proxy.retrieving import with_retrieval
 from ctxproxy.proxy.state import State
@@ -106,7 +107,13 @@ class Rescue:
         origin = origin_of(settings.summarizer.base_url or target.base_url)
         window = self._state.windows.belief(origin, settings.summarizer.model or model, settings.models).window
         asked = asked_for(self._request, settings, target, model, window, self._prepared.gauge.tokenizer)
-        return replace(asked, goes_on=self._prepared.session is not None)
+        return replace(asked, opening=self._opening(), is_erased=is_erased(self._state, self._prepared))
+
+    def _opening(self) -> OpenSession | None:
+        caller, session = self._prepared.caller, self._prepared.session
+        if caller.key is None or session is not None:
+            return None
+        return OpenSession(caller.key, self._state.clock(), recall=self._prepared.bare is not None, user=caller.user)
 
     async def first_plan(self) -> Ready:
         """What to send, with the summary it wants where that is to be waited for."""

@@ -6,8 +6,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections import OrderedDict
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from aiohttp import web
@@ -15,7 +14,7 @@ from aiohttp import web
 from ctxproxy.config.own_parts import summarizer_at
 from ctxproxy.config.schema import Settings
 from ctxproxy.core.dues import DuePoints
-from ctxproxy.core.effects import CountUse, Effect, PutDue, PutSummary
+from ctxproxy.core.effects import CountUse, Effect, OpenSession, PutDue, PutSummary
 from ctxproxy.core.language import language_of
 from ctxproxy.core.messages import Tip
 from ctxproxy.core.points import Point
@@ -42,10 +41,12 @@ from ctxproxy.proxy.tasks import Tasks
 log = logging.getLogger("ctxproxy")
 PAUSE_AFTER_FAILURE_S = 60.0
 """How long a session's summarizer is left alone after it has failed: one that is down stays down for longer than a turn."""
-EARLY_SESSIONS = 64
-"""New ones of which a summary may wait for their first answer: one whose answer never comes is not stored, and its summary waits in vain."""
 READ_AGAIN_CALLS = 3
 """How many windows' worth of originals are read again; of a longer history, an earlier summary stands for the beginning."""
+
+
+def _never() -> bool:
+    return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +63,10 @@ class Asked:
     """A function of the user's that is asked instead."""
     points: bool = False
     """A model is asked for memory points in the same call."""
-    goes_on: bool = False
-    """The store had the session when the request came: where it has it no longer, it was erased."""
+    opening: OpenSession | None = None
+    """Makes the session where the store did not have it when the request came: what a summary has cost is kept though no answer may come."""
+    is_erased: Callable[[], bool] = _never
+    """Whether the session was erased since the request came."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +81,7 @@ class _Made:
 
 
 class SummaryDesk:
-    """Writes summaries; `write` may be called for the same one many times at once, and asks once; an `erasing.Part`."""
+    """Writes summaries; `write` may be called for the same one many times at once, and asks once."""
 
     def __init__(
         self, store: Store, upstream: Callable[[str], Upstream], metrics: Metrics, tasks: Tasks, facts: FactDesk, index: IndexDesk, claims: Claims
@@ -93,10 +96,6 @@ class SummaryDesk:
         self._own = OwnSummarizer()
         self._writing: dict[tuple[SessionKey | None, Tip], asyncio.Task[Summary | None]] = {}
         self._failed_at: dict[SessionKey, float] = {}
-        self._early: OrderedDict[SessionKey, list[_Made]] = OrderedDict()
-        """What was written before the store had the session: its first answer had not come yet."""
-        self._void: set[tuple[SessionKey | None, Tip]] = set()
-        """What is being written and nobody is to keep: it was erased or forgotten meanwhile."""
 
     def is_busy(self, key: SessionKey) -> bool:
         """Whether a summary of this session is being written: what it will tell need not be asked for twice."""
@@ -121,7 +120,7 @@ class SummaryDesk:
         if running is None:
             running = self._tasks.start(self._write(key, need, asked), "summary")
             self._writing[at] = running
-            running.add_done_callback(lambda _: self._over(at))
+            running.add_done_callback(lambda _: self._writing.pop(at, None))
         return await asyncio.shield(running)
 
     async def answer(self, prompt: Prompt, asked: Asked) -> Draft | None:
@@ -154,7 +153,9 @@ class SummaryDesk:
         else:
             self._failed_at.pop(key, None)
         points = await self._points(need, summary, blocks) if summary and asked.points else ()
-        await self._keep_or_hold(key, _Made(need.tip, need.forgotten, summary, spent, points), may_hold=not asked.goes_on)
+        opening = None if await self._is_stored(key) else asked.opening
+        if not asked.is_erased():
+            await self._keep(key, _Made(need.tip, need.forgotten, summary, spent, points), [opening] if opening else [])
         return summary
 
     async def _points(self, need: Need, summary: Summary, blocks: Sequence[Parted]) -> Sequence[Point]:
@@ -165,30 +166,9 @@ class SummaryDesk:
 
     async def _come_meanwhile(self, key: SessionKey, tip: Tip) -> Summary | None:
         """The summary that another request, or another process, has had written since this one was found to be wanted."""
-        early = [made.summary for made in self._early.get(key, ()) if made.summary]
         with contextlib.suppress(StoreUnavailable):
-            early += await self._store.summaries(key, [tip])
-        return next((one for one in early if one.tip == tip and one.kind == "llm"), None)
-
-    def _over(self, at: tuple[SessionKey | None, Tip]) -> None:
-        self._writing.pop(at, None)
-        self._void.discard(at)
-
-    async def _keep_or_hold(self, key: SessionKey, made: _Made, *, may_hold: bool) -> None:
-        """Keep what was made; with `may_hold`, of a session that the store does not have yet, when it does."""
-        is_stored = await self._is_stored(key)
-        if (key, made.tip) in self._void:
-            return
-        if is_stored:
-            await self._keep(key, made)
-            return
-        if not may_hold:
-            return
-        self._early.setdefault(key, []).append(made)
-        if len(self._early) > EARLY_SESSIONS:
-            self._early.popitem(last=False)
-        if await self._is_stored(key):
-            self.opened(key)
+            return next((one for one in await self._store.summaries(key, [tip]) if one.kind == "llm"), None)
+        return None
 
     async def _is_stored(self, key: SessionKey) -> bool:
         try:
@@ -196,30 +176,10 @@ class SummaryDesk:
         except StoreUnavailable:
             return True  # writing tells what is wrong
 
-    def opened(self, key: SessionKey) -> None:
-        """Keep what was made for a session before the store had it, which it has now."""
-        if key in self._early:
-            self._tasks.start(self._keep_early(key), "summary of a new session")
-
-    async def _keep_early(self, key: SessionKey) -> None:
-        for made in self._early.pop(key, ()):
-            await self._keep(key, made)
-
-    async def erase(self, keys: Collection[SessionKey]) -> None:
-        """Keep nothing of these sessions, nor of what is being written."""
-        for key in keys:
-            self._early.pop(key, None)
-        self._void.update(at for at in self._writing if at[0] in keys)
-
-    async def forget(self, key: SessionKey, tips: Collection[Tip]) -> None:
-        """Keep no summary of the history up to any of these messages that the store does not have yet."""
-        self._early.pop(key, None)
-        self._void.update(at for at in self._writing if at[0] == key and at[1] in tips)
-
-    async def _keep(self, key: SessionKey, made: _Made) -> None:
-        """Put what was made into the store, the search index and the facts."""
+    async def _keep(self, key: SessionKey, made: _Made, opening: Sequence[OpenSession]) -> None:
+        """Put what was made into the store, the search index and the facts; nothing comes of it where the session is not there."""
         summary = made.summary
-        effects: list[Effect] = [CountUse(key, spent=made.spent), *([PutSummary(key, summary)] if summary else [])]
+        effects: list[Effect] = [*opening, CountUse(key, spent=made.spent), *([PutSummary(key, summary)] if summary else [])]
         effects += [PutDue(key, DuePoints(made.tip, tuple(made.points)))] if made.points else []
         try:
             await self._store.apply(effects)

@@ -21,7 +21,7 @@ from ctxproxy.workers import Seat
 from tests.proxy.conftest import StartProxy
 from tests.proxy.running import Running
 from tests.proxy.test_admin import got
-from tests.proxy.test_background import is_summary, scripted, talk
+from tests.proxy.test_background import SUMMARY, is_summary, scripted, talk
 from tests.proxy.test_facts import summary_with
 from tests.proxy.test_memory_files import DROPPING, folder_of, written
 from tests.proxy.test_preload import user
@@ -105,6 +105,34 @@ async def test_points_go_with_a_message_that_their_summary_may_tell_of(proxy: St
     await running.restart(memory={"facts": True})
     assert await ways(running) == []
     assert await is_done(running)
+
+
+# ---------------------------------------------------------------- a summary that the first request waits for
+
+
+async def test_a_first_requests_summary_is_not_asked_for_again_though_the_process_was_killed_before_the_answer(
+    proxy: StartProxy, upstream: ScriptedUpstream
+) -> None:
+    running = await proxy(upstream, **{**SUMMARIZED, "summarizer": {"background": False}})
+    asking = asyncio.Event()
+
+    def script(call: Received) -> Answer | Stall:
+        if is_summary(call):
+            return Answer(SUMMARY)
+        asking.set()
+        return Stall(asyncio.Event(), Answer("too late"))
+
+    upstream.script = script
+    chatting = asyncio.create_task(running.chat(talk(40), session="s", headers=ANN))
+    await asking.wait()
+    await running.kill()
+    await asyncio.gather(chatting, return_exceptions=True)
+    upstream.script = scripted
+    said = await running.chat(talk(40), session="s", headers=ANN)
+    assert said.actions["summarize"]
+    assert SUMMARY in str(upstream.calls[-1].messages)
+    assert sum(map(is_summary, upstream.calls)) == 1
+    assert len(await running.branches("s")) == 1
 
 
 # ---------------------------------------------------------------- notes in memory files

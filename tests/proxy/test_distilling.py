@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import stat
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from ctxproxy.core.distilling import items_in
 from ctxproxy.core.memory_notes import Note
 from ctxproxy.proxy.distilling import Distiller
-from ctxproxy.proxy.memory_files import MemoryFiles
+from ctxproxy.proxy.memory_files import ROUND, MemoryFiles
 from tests.proxy.conftest import StartProxy
 from tests.proxy.running import Running
 from tests.proxy.test_admin import got
@@ -109,6 +110,41 @@ async def test_000_s15_each_day_it_runs_once_and_says_nothing_twice(proxy: Start
     assert (
         await Distiller(running.state).folder(running.holder.current(), (await running.session("one")).key.tenant, "@ann", 3)
     ).result == "no_notes"
+
+
+async def test_a_round_that_was_missed_is_made_up_for_at_the_next_start_once_and_with_all_days_that_were(
+    proxy: StartProxy, upstream: ScriptedUpstream
+) -> None:
+    running = await started(proxy, upstream, "daily", summarizer={"kind": "extractive"})
+    files, distiller = running.state.notes.files, Distiller(running.state)
+    await noted(running)
+    await distiller.make_up()
+    assert await files.last_round() is None, "there is no note yet, and no folder"
+    tenant = await noted(running, one="The host is db-7.")
+    await distiller.make_up()
+    assert (await files.last_round(), "db-7" in memory_file(running).read_text()) == (date(2027, 1, 14), True)
+    await files.add(tenant, "ann", "2027-01-15", Note("one", "later", "Trimmed 09:00", "The port is 5432."))
+    await distiller.make_up()
+    assert "5432" not in memory_file(running).read_text()
+    running.state.clock = lambda: NOW + 5 * 86_400
+    await distiller.make_up()
+    assert (await files.last_round(), "5432" in memory_file(running).read_text()) == (date(2027, 1, 19), True)
+
+
+@pytest.mark.parametrize("day", ["", "soon"])
+async def test_a_day_that_cannot_be_read_is_none_and_one_that_cannot_be_written_breaks_nothing(
+    proxy: StartProxy, upstream: ScriptedUpstream, caplog: pytest.LogCaptureFixture, day: str
+) -> None:
+    running = await started(proxy, upstream, "daily", summarizer={"kind": "extractive"})
+    await noted(running, one="The host is db-7.")
+    file = folder_of(running) / ROUND
+    file.write_text(day)
+    await Distiller(running.state).make_up()
+    assert file.read_text() == "2027-01-14\n"
+    file.unlink()
+    file.mkdir()
+    await Distiller(running.state).daily()
+    assert "memory could not be distilled" in caplog.text
 
 
 @pytest.mark.parametrize("distill", ["off", "manual"])

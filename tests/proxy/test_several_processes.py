@@ -250,7 +250,7 @@ async def test_a_worker_counts_from_the_programs_start_and_only_the_first_sweeps
     first, _ = await pair(sessions={"restore_turns": 1})
     for letter in "ab":
         await thin(first, letter)
-    for number, expected in ((0, {"retention", "catching up"}), (1, {"catching up"})):
+    for number, expected in ((0, {"retention", "distilling", "catching up"}), (1, {"catching up"})):
         seat = Seat(number, first.state.started, (), tmp_path, -1, lambda: None)
         async with wiring.running_state(first.holder.current, seat) as state:
             assert {task.get_name() for task in state.tasks._running} == expected

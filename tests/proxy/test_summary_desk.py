@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from ctxproxy.core.effects import OpenSession
+from ctxproxy.core.effects import AppendMessages, Forget, OpenSession
 from ctxproxy.core.policy import Policy, SummarizerPolicy
-from ctxproxy.core.records import SessionKey, Summary
+from ctxproxy.core.records import Summary
+from ctxproxy.core.sessions import to_store
 from ctxproxy.core.summaries import Need
-from ctxproxy.proxy import summary_desk
 from ctxproxy.proxy.claims import Claims
 from ctxproxy.proxy.counting import Readings
 from ctxproxy.proxy.fact_desk import FactDesk
@@ -32,6 +32,8 @@ from tests.core.histories import count, talk
 
 HISTORY = talk(10)
 WIDE = 128_000
+STORED = Chain(Policy()).situation(HISTORY, 10_000).reconciled
+OPENING = OpenSession(KEY, 1.0, recall=True, user="ann")
 
 
 def needed(told: int, *, window: int = WIDE, policy: Policy = Policy(), kind: Any = "llm") -> Need:  # noqa: B008  a frozen value
@@ -91,16 +93,9 @@ class Desk:
         await self.gate.wait()
         return TOLD
 
-    async def write(self, key: SessionKey = KEY, told: int = 4) -> Summary | None:
+    async def write(self, opening: OpenSession | None = OPENING, *, erased: bool = False) -> Summary | None:
         own = Own("own:summarize", self.summarize)
-        return await self.desk.write(key, needed(told), Asked("", "m", [], WIDE, WORDS, 60.0, own))
-
-    async def kept(self) -> list[Summary]:
-        """What the store has of the session, which it has from now on."""
-        await self.store.apply([OpenSession(KEY, 1.0)])
-        self.desk.opened(KEY)
-        await self.tasks.close(60.0)
-        return await self.store.summaries(KEY, None)
+        return await self.desk.write(KEY, needed(4), Asked("", "m", [], WIDE, WORDS, 60.0, own, opening=opening, is_erased=lambda: erased))
 
 
 @pytest.fixture
@@ -110,50 +105,39 @@ async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
     await made.tasks.close(60.0)
 
 
-async def test_a_summary_of_a_session_that_is_not_stored_yet_is_kept_when_it_is(desk: Desk) -> None:
+async def test_a_summary_of_a_session_that_is_not_stored_yet_is_kept_with_it_at_once_and_asked_for_once(desk: Desk) -> None:
     assert await desk.write() == await desk.write()
+    session = await desk.store.session(KEY)
+    assert session
+    assert (session.user, session.recall, session.messages) == ("ann", True, 0)
+    assert [one.text for one in await desk.store.summaries(KEY, None)] == [TOLD]
     assert len(desk.asked) == 1
-    assert [one.text for one in await desk.kept()] == [TOLD]
-    assert await desk.write()
-    assert len(desk.asked) == 1
 
 
-async def test_a_session_that_is_stored_while_its_summary_is_looked_for_gets_it(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    session = desk.store.session
-
-    async def too_early(key: SessionKey) -> Any:
-        found = await session(key)
-        await desk.store.apply([OpenSession(KEY, 1.0)])
-        return found
-
-    monkeypatch.setattr(desk.store, "session", too_early)
+async def test_a_session_that_is_stored_when_its_summary_is_there_is_not_touched(desk: Desk) -> None:
+    await desk.store.apply([OpenSession(KEY, 9.0, user="bob")])
     await desk.write()
-    await desk.tasks.close(60.0)
+    session = await desk.store.session(KEY)
+    assert session
+    assert (session.user, session.last_used) == ("bob", 9.0)
     assert len(await desk.store.summaries(KEY, None)) == 1
 
 
-@pytest.mark.parametrize("erase", [True, False])
-async def test_what_is_erased_or_forgotten_is_not_kept_later(desk: Desk, *, erase: bool) -> None:
-    made = await desk.write()
-    assert made is not None
-    await (desk.desk.erase([KEY]) if erase else desk.desk.forget(KEY, [made.tip]))
-    assert await desk.kept() == []
+@pytest.mark.parametrize(("opening", "erased"), [(None, False), (OPENING, True)])
+async def test_of_a_session_that_was_erased_nothing_is_kept(desk: Desk, opening: OpenSession | None, *, erased: bool) -> None:
+    assert await desk.write(opening, erased=erased) is not None
+    assert await desk.store.session(KEY) is None
+    await desk.store.apply([OpenSession(KEY, 2.0)])  # it is begun anew
+    await desk.write(opening, erased=True)
+    assert await desk.store.summaries(KEY, None) == []
 
 
-@pytest.mark.parametrize("erase", [True, False])
-async def test_what_is_erased_or_forgotten_while_it_is_summarized_is_not_kept(desk: Desk, *, erase: bool) -> None:
+async def test_what_is_forgotten_while_it_is_summarized_is_not_kept(desk: Desk) -> None:
+    await desk.store.apply([OpenSession(KEY, 1.0), AppendMessages(KEY, to_store(STORED, [1] * len(HISTORY), 1.0))])
     desk.gate.clear()
     writing = asyncio.create_task(desk.write())
     await desk.begun.wait()
-    await (desk.desk.erase([KEY]) if erase else desk.desk.forget(KEY, [needed(4).tip]))
+    await desk.store.apply([Forget(KEY, STORED.tips[3])])
     desk.gate.set()
     assert await writing is not None
-    assert await desk.kept() == []
-    assert desk.desk._void == set()
-
-
-async def test_of_few_new_sessions_summaries_wait(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(summary_desk, "EARLY_SESSIONS", 1)
-    await desk.write()
-    await desk.write(KEY._replace(name="another"))
-    assert await desk.kept() == []
+    assert await desk.store.summaries(KEY, None) == []
