@@ -75,6 +75,17 @@ class CountUse(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
+class MadeOf:
+    """What checkpoints, summaries and dues behind it in the list were made from: none is kept of a history with a message that was forgotten
+    since, no checkpoint where a pin has gone since.
+    """
+
+    key: SessionKey
+    forgotten: frozenset[Tip]
+    pins: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class PutCheckpoint:
     """Keep a checkpoint; one of the same tip and variant is replaced."""
 
@@ -124,13 +135,6 @@ class DropPin:
 
 
 @dataclass(frozen=True, slots=True)
-class DropCheckpoints:
-    """Let the checkpoints go, which may hold the text of a pin that went while they were made."""
-
-    key: SessionKey
-
-
-@dataclass(frozen=True, slots=True)
 class Forget:
     """Never send this message again: checkpoints, summaries and dues of histories that it is part of go, for they may hold its text.
 
@@ -150,7 +154,7 @@ class PutWindow:
 
 
 SessionEffect: TypeAlias = (
-    Choose | AppendMessages | MoveTip | CountUse | PutCheckpoint | PutSummary | PutDue | DropDue | PutPin | DropPin | DropCheckpoints | Forget
+    Choose | AppendMessages | MoveTip | CountUse | MadeOf | PutCheckpoint | PutSummary | PutDue | DropDue | PutPin | DropPin | Forget
 )
 """Those that change a session that is there."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from ctxproxy.core.checkpoints import anchored
-from ctxproxy.core.effects import AppendMessages, CountUse, Effect, MoveTip, OpenSession, PutCheckpoint
+from ctxproxy.core.effects import AppendMessages, CountUse, Effect, MadeOf, MoveTip, OpenSession, PutCheckpoint
 from ctxproxy.core.messages import ROOT, Message, Tip, identity, next_tip
 from ctxproxy.core.planned import Plan
 from ctxproxy.core.records import NOTHING_SPENT, Manner, Session, SessionKey, Spent, StoredMessage
@@ -64,6 +64,8 @@ def settle(s: Situation, plan: Plan, ending: Ending) -> list[Effect]:
             spent=ending.spent,
         ),
     ]
+    if plan.checkpoint is not None:  # also for what is noted with it
+        effects.append(MadeOf(ending.key, s.forgotten, tuple(s.pins)))
     if plan.checkpoint is not None and ending.replies:
         effects += [] if plan.recalled else [PutCheckpoint(ending.key, plan.checkpoint)]
         earliest = anchored(plan.checkpoint, s.reconciled.tips)

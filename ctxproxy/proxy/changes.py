@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from msgspec.structs import replace as with_keys
 
-from ctxproxy.core.effects import Choose, Effect, PutCheckpoint, PutPin
+from ctxproxy.core.effects import Choose, Effect, MadeOf, PutCheckpoint, PutPin
 from ctxproxy.core.messages import Tip
 from ctxproxy.core.phrases import Phrase
 from ctxproxy.core.plan import compacted_now
@@ -44,7 +44,8 @@ async def compacted(state: State, key: SessionKey, user: str, situation: Situati
     planned = await asyncio.to_thread(compacted_now, by_hand)
     if planned.checkpoint is not None:
         leaves = state.notes.to_note(state.settings(), key, user, by_hand, planned)
-        await state.store.apply([*before, PutCheckpoint(key, planned.checkpoint), *(leaves.dues if leaves else ())])
+        made_of = MadeOf(key, situation.forgotten, tuple(situation.pins))
+        await state.store.apply([*before, made_of, PutCheckpoint(key, planned.checkpoint), *(leaves.dues if leaves else ())])
         if leaves:
             state.notes.begin(state.settings(), leaves, None)
     return planned

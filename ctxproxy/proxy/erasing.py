@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
-from ctxproxy.core.effects import DropCheckpoints, DropPin, Effect, Forget
+from ctxproxy.core.effects import DropPin, Effect, Forget
 from ctxproxy.core.messages import Tip
 from ctxproxy.core.phrases import said_in
 from ctxproxy.core.records import SessionKey, StoredMessage
@@ -103,11 +103,3 @@ async def forgotten_meanwhile(store: Store, key: SessionKey, tip: Tip, known: fr
     if late:
         await store.apply([Forget(key, row.tip, erase=not row.raw) for row in late])
     return bool(late)
-
-
-async def unpinned_meanwhile(store: Store, key: SessionKey, known: Collection[str]) -> bool:
-    """Whether any of the `known` pins was let go of since they were read; decisions that were kept since then, and may hold its text, go again."""
-    late = not {pin.text for pin in await store.pins(key)}.issuperset(known)
-    if late:
-        await store.apply([DropCheckpoints(key)])
-    return late

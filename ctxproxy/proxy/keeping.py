@@ -21,7 +21,6 @@ from ctxproxy.core.situation import Situation
 from ctxproxy.core.spending import spent_on
 from ctxproxy.errors import CtxproxyError, StoreUnavailable
 from ctxproxy.proxy.attempt import Refused, Whole
-from ctxproxy.proxy.erasing import forgotten_meanwhile, unpinned_meanwhile
 from ctxproxy.proxy.notes import ToNote
 from ctxproxy.proxy.preloading import carry_over
 from ctxproxy.proxy.prepare import Prepared, is_erased, stored_message, user_of
@@ -87,7 +86,6 @@ class Keeping:
             is_there = is_there and await self._apply(replies, spent, complete=complete)
             if is_there:
                 self._state.health.wrote()
-                self._forget_again()
         except StoreUnavailable as error:
             self._state.metrics.store_errors.inc()
             self._state.health.failed(f"the store cannot be written: {error.message}")
@@ -104,14 +102,6 @@ class Keeping:
         if complete and replies and self._got.plan.brought:
             self._state.tasks.start(note_quotes(self._state, self._got.plan, replies), "quoted")
         self._foresee()
-
-    def _forget_again(self) -> None:
-        """See that no decision that was just made keeps what was forgotten, or unpinned, while it was."""
-        key, situation, store = self._prepared.caller.key, self._got.situation, self._state.store
-        if key is not None and self._got.plan.checkpoint is not None:
-            self._state.tasks.start(forgotten_meanwhile(store, key, situation.reconciled.tip, situation.forgotten), "forgotten meanwhile")
-            if situation.pins:
-                self._state.tasks.start(unpinned_meanwhile(store, key, situation.pins), "unpinned meanwhile")
 
     @property
     def _name(self) -> str:

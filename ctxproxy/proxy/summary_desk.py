@@ -14,7 +14,7 @@ from aiohttp import web
 from ctxproxy.config.own_parts import summarizer_at
 from ctxproxy.config.schema import Settings
 from ctxproxy.core.dues import DuePoints
-from ctxproxy.core.effects import CountUse, Effect, OpenSession, PutDue, PutSummary
+from ctxproxy.core.effects import CountUse, Effect, MadeOf, OpenSession, PutDue, PutSummary
 from ctxproxy.core.language import language_of
 from ctxproxy.core.messages import Tip
 from ctxproxy.core.points import Point
@@ -29,7 +29,6 @@ from ctxproxy.core.summary_points import Parted, points_of
 from ctxproxy.errors import StoreUnavailable
 from ctxproxy.ports import Headers, Store, Tokenizer, Upstream
 from ctxproxy.proxy.claims import Claims
-from ctxproxy.proxy.erasing import forgotten_meanwhile
 from ctxproxy.proxy.fact_desk import FactDesk
 from ctxproxy.proxy.identify import Target, credentials_of
 from ctxproxy.proxy.index_desk import IndexDesk
@@ -179,11 +178,12 @@ class SummaryDesk:
     async def _keep(self, key: SessionKey, made: _Made, opening: Sequence[OpenSession]) -> None:
         """Put what was made into the store, the search index and the facts; nothing comes of it where the session is not there."""
         summary = made.summary
-        effects: list[Effect] = [*opening, CountUse(key, spent=made.spent), *([PutSummary(key, summary)] if summary else [])]
+        effects: list[Effect] = [*opening, CountUse(key, spent=made.spent), MadeOf(key, made.forgotten)]
+        effects += [PutSummary(key, summary)] if summary else []
         effects += [PutDue(key, DuePoints(made.tip, tuple(made.points)))] if made.points else []
         try:
             await self._store.apply(effects)
-            if await forgotten_meanwhile(self._store, key, made.tip, made.forgotten):
+            if not await self._store.summaries(key, [made.tip]):
                 return
         except StoreUnavailable as error:
             log.warning("could not write a summary of session %s to the store: %s", key.id, error.message)

@@ -10,6 +10,7 @@ from ctxproxy.core.dues import DueOf
 from ctxproxy.core.effects import (
     Effect,
     Forget,
+    MadeOf,
     MoveTip,
     OpenSession,
     PutWindow,
@@ -166,6 +167,13 @@ class MemoryStore:
         self._check_open()
         if any(isinstance(effect, OpenSession) and self._is_gone(effect) for effect in effects):
             return False
+        done = self._applied(effects)
+        for kept in [self._kept.get(effect.key) for effect in effects if isinstance(effect, MadeOf)]:
+            if kept:
+                kept.late, kept.is_unpinned = (), False
+        return done
+
+    def _applied(self, effects: Sequence[Effect]) -> bool:
         if any(isinstance(effect, MoveTip) and effect.required for effect in effects):
             return self._all_or_nothing(effects)
         outcomes = [self._carry_out(effect) for effect in effects]

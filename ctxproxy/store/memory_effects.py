@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
@@ -11,10 +11,10 @@ from ctxproxy.core.effects import (
     AppendMessages,
     Choose,
     CountUse,
-    DropCheckpoints,
     DropDue,
     DropPin,
     Forget,
+    MadeOf,
     MoveTip,
     PutCheckpoint,
     PutDue,
@@ -46,6 +46,10 @@ class Kept:
     carryover: KeptCarryover = field(default_factory=KeptCarryover)
     points: KeptPoints = field(default_factory=KeptPoints)
     sharing: KeptSharing = field(default_factory=KeptSharing)
+    late: Collection[Tip] = ()
+    """Within a list of effects: nothing made of a history up to one of these is kept, a message of it was forgotten meanwhile."""
+    is_unpinned: bool = False
+    """Within a list of effects: no checkpoint is kept, a pin has gone meanwhile."""
 
     def copy(self) -> Kept:
         kept = (self.messages.copy(), self.parents.copy(), self.checkpoints.copy(), self.summaries.copy(), self.dues.copy(), self.pins.copy())
@@ -81,19 +85,17 @@ def change(kept: Kept, effect: SessionEffect) -> bool:
             _append(kept, effect.messages)
         case CountUse():
             _count(kept, effect)
-        case PutCheckpoint(checkpoint=checkpoint):
-            kept.checkpoints.pop((checkpoint.tip, checkpoint.variant), None)
-            kept.checkpoints[checkpoint.tip, checkpoint.variant] = checkpoint
-        case PutSummary(summary=summary):
-            old = kept.summaries.get(summary.tip)
-            if old is None or old.kind != "llm" or summary.kind == "llm":
-                kept.summaries[summary.tip] = summary
-        case PutDue() | DropDue():
-            _due(kept, effect)
+        case MadeOf():
+            _compare(kept, effect)
+        case PutCheckpoint() | PutSummary() | PutDue():
+            _decide(kept, effect)
+        case DropDue(kind=kind, tip=tip):
+            kept.dues.pop((kind, tip), None)
         case PutPin(pin=pin):
             kept.pins[pin.number] = pin
-        case DropPin() | DropCheckpoints():
-            _unpin(kept, effect)
+        case DropPin(number=number):
+            kept.pins.pop(number, None)
+            kept.checkpoints.clear()
         case Forget():
             _forget(kept, effect)
         case _:
@@ -101,17 +103,24 @@ def change(kept: Kept, effect: SessionEffect) -> bool:
     return True
 
 
-def _due(kept: Kept, effect: PutDue | DropDue) -> None:
-    if isinstance(effect, PutDue):
-        kept.dues[kind_of(effect.due), effect.due.tip] = effect.due
-    else:
-        kept.dues.pop((effect.kind, effect.tip), None)
+def _compare(kept: Kept, effect: MadeOf) -> None:
+    new = kept.session.forgotten - effect.forgotten
+    kept.late = descendants(((m.tip, m.parent) for m in kept.messages.values()), *new)
+    kept.is_unpinned = not {pin.text for pin in kept.pins.values()}.issuperset(effect.pins)
 
 
-def _unpin(kept: Kept, effect: DropPin | DropCheckpoints) -> None:
-    if isinstance(effect, DropPin):
-        kept.pins.pop(effect.number, None)
-    kept.checkpoints.clear()
+def _decide(kept: Kept, effect: PutCheckpoint | PutSummary | PutDue) -> None:
+    match effect:
+        case PutCheckpoint(checkpoint=made) if not kept.is_unpinned and made.tip not in kept.late:
+            kept.checkpoints.pop((made.tip, made.variant), None)
+            kept.checkpoints[made.tip, made.variant] = made
+        case PutSummary(summary=made) if made.tip not in kept.late:
+            old = kept.summaries.get(made.tip)
+            if old is None or old.kind != "llm" or made.kind == "llm":
+                kept.summaries[made.tip] = made
+        case PutDue(due=made) if made.tip not in kept.late:
+            kept.dues.pop((kind_of(made), made.tip), None)
+            kept.dues[kind_of(made), made.tip] = made
 
 
 def _chosen(session: Session, effect: Choose) -> Session:

@@ -6,7 +6,7 @@ An effect on a session that is not there does nothing: after an erase nothing ma
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, fields
 from operator import add, attrgetter
 from typing import assert_never
@@ -15,11 +15,11 @@ from ctxproxy.core.effects import (
     AppendMessages,
     Choose,
     CountUse,
-    DropCheckpoints,
     DropDue,
     DropPin,
     Effect,
     Forget,
+    MadeOf,
     MoveTip,
     OpenSession,
     PutCheckpoint,
@@ -44,6 +44,7 @@ from ctxproxy.store.rows import (
     opening_values,
     pack,
     summary_values,
+    unpack,
     window_values,
 )
 from ctxproxy.store.sqlite_points import forget_points
@@ -72,6 +73,10 @@ class _Session:
     turns: int = 0
     used: Sequence[float] = UNUSED
     is_changed: bool = False
+    late: Collection[Tip] = ()
+    """Nothing made of a history up to one of these is kept: a message of it was forgotten meanwhile."""
+    is_unpinned: bool = False
+    """No checkpoint is kept: a pin has gone meanwhile."""
 
     def changes(self) -> Values:
         return {"session": self.id, "tip": self.tip, "messages": self.messages, "turns": self.turns, **dict(zip(USED, self.used, strict=True))}
@@ -161,32 +166,36 @@ class EffectWriter:
             case CountUse(spent=spent):
                 row.used = list(map(add, row.used, (*_counted(effect), *_spent(spent))))
                 row.is_changed = True
-            case PutCheckpoint(checkpoint=checkpoint):
-                self._run("put_checkpoint", session=session, **checkpoint_values(checkpoint))
-            case PutSummary(summary=summary):
-                self._run("put_summary", session=session, **summary_values(summary))
-            case PutDue() | DropDue():
-                self._due(session, effect)
+            case MadeOf():
+                self._compare(row, effect)
+            case PutCheckpoint() | PutSummary() | PutDue():
+                self._decide(row, effect)
+            case DropDue(kind=kind, tip=tip):
+                self._run("drop_due", session=session, kind=kind, tip=tip)
             case PutPin(pin=pin):
                 self._run("put_pin", session=session, number=pin.number, text=pack(pin.text), created=pin.created)
-            case DropPin() | DropCheckpoints():
-                self._unpin(session, effect)
+            case DropPin(number=number):
+                self._run("drop_pin", session=session, number=number)
+                self._run("drop_all_checkpoints", session=session)
             case Forget():
                 self._forget(session, effect)
             case _:
                 assert_never(effect)
         return True
 
-    def _due(self, session: int, effect: PutDue | DropDue) -> None:
-        if isinstance(effect, PutDue):
-            self._run("put_due", session=session, **due_values(effect.due))
-        else:
-            self._run("drop_due", session=session, kind=effect.kind, tip=effect.tip)
+    def _compare(self, row: _Session, effect: MadeOf) -> None:
+        new = {tip for (tip,) in self._run("forgotten", session=row.id)} - effect.forgotten
+        row.late = descendants(self._run("family", session=row.id), *new) if new else ()
+        row.is_unpinned = not {unpack(text) for (text,) in self._run("pinned", session=row.id)}.issuperset(effect.pins)
 
-    def _unpin(self, session: int, effect: DropPin | DropCheckpoints) -> None:
-        if isinstance(effect, DropPin):
-            self._run("drop_pin", session=session, number=effect.number)
-        self._run("drop_all_checkpoints", session=session)
+    def _decide(self, row: _Session, effect: PutCheckpoint | PutSummary | PutDue) -> None:
+        match effect:
+            case PutCheckpoint(checkpoint=made) if not row.is_unpinned and made.tip not in row.late:
+                self._run("put_checkpoint", session=row.id, **checkpoint_values(made))
+            case PutSummary(summary=made) if made.tip not in row.late:
+                self._run("put_summary", session=row.id, **summary_values(made))
+            case PutDue(due=made) if made.tip not in row.late:
+                self._run("put_due", session=row.id, **due_values(made))
 
     def _append(self, row: _Session, messages: Sequence[StoredMessage]) -> list[StoredMessage]:
         """The messages that are new: only below a stored parent, so that what is stored stays closed towards the root, which `known` relies on."""

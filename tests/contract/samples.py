@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from ctxproxy.core.dues import Due, DueNote
 from ctxproxy.core.effects import AppendMessages, Effect, MoveTip, OpenSession
 from ctxproxy.core.messages import ROOT, Tip, digest, next_tip
 from ctxproxy.core.records import Checkpoint, FrozenEntry, LeftOut, SessionKey, StoredMessage, Summary
@@ -35,6 +36,10 @@ def checkpoint(tip: Tip, text: str = "shortened", variant: str = "model/adaptive
     entries = (FrozenEntry(tip="ab" * 16, tokens=3), FrozenEntry(raw=text.encode(), tokens=5, stage="summarize", covers=(tip,), reason="summary"))
     left = (LeftOut(("cd" * 16, "ef" * 16), "drop_oldest", "the oldest go first"),)
     return Checkpoint(tip, variant, entries, created, wants="ab" * 16, actions=(("summarize", 1),), left=left)
+
+
+def due(tip: Tip) -> Due:
+    return DueNote((tip,), "trimmed", "ann", 1.0)
 
 
 def summary(tip: Tip, text: str = "what was said", kind: str = "llm") -> Summary:

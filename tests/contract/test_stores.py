@@ -12,13 +12,15 @@ from hypothesis import strategies as st
 from ctxproxy.core.effects import (
     AppendMessages,
     CountUse,
-    DropCheckpoints,
+    DropDue,
     DropPin,
     Effect,
     Forget,
+    MadeOf,
     MoveTip,
     OpenSession,
     PutCheckpoint,
+    PutDue,
     PutPin,
     PutSummary,
     PutWindow,
@@ -29,7 +31,7 @@ from ctxproxy.errors import BadRequest, StoreUnavailable
 from ctxproxy.ports import Store
 from ctxproxy.store import MemoryStore
 from tests.contract.conftest import Handles
-from tests.contract.samples import KEY, OTHER, begun, chain, checkpoint, message, summary
+from tests.contract.samples import KEY, OTHER, begun, chain, checkpoint, due, message, summary
 
 STRANGE_TEXTS = ["", "a\0b", "漢字", "\ud83c", "x" * 100_000]
 
@@ -362,15 +364,40 @@ async def test_pins_come_and_go_by_number(stores: Handles) -> None:
     assert await stores.read.pins(KEY) == [pin for pin in pins if pin.number != 2]
 
 
-@pytest.mark.parametrize("effect", [DropPin(KEY, 1), DropCheckpoints(KEY)])
-async def test_with_a_pin_go_the_decisions_that_may_hold_its_text(stores: Handles, effect: DropPin | DropCheckpoints) -> None:
+async def test_with_a_pin_go_the_decisions_that_may_hold_its_text(stores: Handles) -> None:
     trunk = chain("a", "b")
     await stores.write.apply([*begun(KEY, trunk), *begun(OTHER, trunk), PutPin(KEY, Pin(1, "p", 1.0))])
     await stores.write.apply([PutCheckpoint(key, checkpoint(trunk[1].tip)) for key in (KEY, OTHER)])
-    await stores.write.apply([effect])
+    await stores.write.apply([DropPin(KEY, 1)])
     assert await stores.read.all_checkpoints(KEY) == []
     assert len(await stores.read.all_checkpoints(OTHER)) == 1
-    assert len(await stores.read.pins(KEY)) == (effect == DropCheckpoints(KEY))
+    assert await stores.read.pins(KEY) == []
+
+
+@pytest.mark.parametrize(
+    ("knew_forgotten", "knew_pins", "checkpoints", "others"),
+    [
+        ("", ("p",), "ax", "ax"),  # of b and what came after it nothing
+        ("b", ("p",), "abcx", "abcx"),
+        ("b", (), "abcx", "abcx"),
+        ("b", ("p", "gone"), "", "abcx"),
+        ("", ("gone",), "", "ax"),
+    ],
+)
+async def test_what_was_made_of_a_message_that_was_forgotten_meanwhile_or_with_a_pin_that_has_gone_is_not_kept(
+    stores: Handles, knew_forgotten: str, knew_pins: tuple[str, ...], checkpoints: str, others: str
+) -> None:
+    trunk = chain("a", "b", "c")
+    tips = dict(zip("abcx", [one.tip for one in (*trunk, *chain("x", parent=trunk[0].tip))], strict=True))
+    await stores.write.apply([*begun(KEY, trunk), PutPin(KEY, Pin(1, "p", 1.0)), Forget(KEY, tips["b"])])
+    made = [one for tip in tips.values() for one in (PutCheckpoint(KEY, checkpoint(tip)), PutSummary(KEY, summary(tip)), PutDue(KEY, due(tip)))]
+    known = frozenset(tips[name] for name in knew_forgotten)
+    await stores.write.apply([AppendMessages(KEY, tuple(chain("x", parent=trunk[0].tip))), MadeOf(KEY, known, knew_pins), *made])
+    assert {one.tip for one in await stores.read.all_checkpoints(KEY)} == {tips[name] for name in checkpoints}
+    for found in ([one.tip for one in await stores.read.summaries(KEY, None)], [one.due.tip for one in await stores.read.dues(9)]):
+        assert found == [tips[name] for name in others]
+    await stores.write.apply([PutCheckpoint(KEY, checkpoint(tips["c"]))])  # what another list was made from is its own affair
+    assert tips["c"] in {one.tip for one in await stores.read.all_checkpoints(KEY)}
 
 
 async def test_windows_are_kept_per_upstream_and_model(stores: Handles) -> None:
@@ -541,7 +568,9 @@ EFFECTS: st.SearchStrategy[Effect] = st.one_of(
     st.builds(PutSummary, KEYS, st.builds(summary, TIPS, st.sampled_from(["s", "t"]), st.sampled_from(["llm", "extractive"]))),
     st.builds(PutPin, KEYS, st.builds(Pin, NUMBERS, st.text(max_size=3), st.just(1.0))),
     st.builds(DropPin, KEYS, NUMBERS),
-    st.builds(DropCheckpoints, KEYS),
+    st.builds(MadeOf, KEYS, st.frozensets(TIPS, max_size=3), st.lists(st.text(max_size=3), max_size=1).map(tuple)),
+    st.builds(PutDue, KEYS, st.builds(due, TIPS)),
+    st.builds(DropDue, KEYS, st.sampled_from(["note", "points"]), TIPS),
     st.builds(Forget, KEYS, TIPS, st.booleans()),
     st.builds(PutWindow, st.builds(WindowBelief, st.sampled_from("ab"), st.just("m"), NUMBERS, st.just("learned"), st.just(0.5), st.just(1.0))),
 )
@@ -554,7 +583,7 @@ async def _all_of(store: Store) -> list[object]:
     for key in (KEY, OTHER):
         seen += [await store.session(key), await store.leaves(key), await store.all_checkpoints(key), await store.summaries(key, None)]
         seen += [(await store.log(key, 0, 100)).messages, await store.pins(key), await store.known(key, [one.tip for one in TREE[:4]])]
-        seen += [await store.history(key, one.tip) for one in TREE]
+        seen += [[one for one in await store.dues(99) if one.session == key], *[await store.history(key, one.tip) for one in TREE]]
         seen += [await store.span(key, Span(after, one.tip), 70) for after in (ROOT, TREE[0].tip) for one in TREE[:5]]
     return seen
 

@@ -77,6 +77,12 @@ INSERT OR REPLACE INTO dues (session, kind, tip, due) VALUES (:session, :kind, :
 -- name: drop_due
 DELETE FROM dues WHERE session = :session AND kind = :kind AND tip = :tip;
 
+-- name: forgotten
+SELECT tip FROM forgotten WHERE session = :session;
+
+-- name: pinned
+SELECT text FROM pins WHERE session = :session;
+
 -- name: put_pin
 INSERT OR REPLACE INTO pins (session, number, text, created) VALUES (:session, :number, :text, :created);
 
