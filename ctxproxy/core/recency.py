@@ -6,12 +6,6 @@ from collections.abc import Sequence
 
 from ctxproxy.core.transcript import Span, Transcript
 
-LAST_TURN_SHARE = 0.16
-"""Of the limit: a last turn up to this size stays whole. Measured on conversations at 6 and 12 % of their length: with 0.2 a chat keeps
-less of what is asked later, with 0.16 no less."""
-LAST_TURN_TOKENS, LAST_TURN_MOST_SHARE = 300, 0.4
-"""In small windows so many tokens stay whole, up to the larger share: a page of code is what the next question is about."""
-
 
 def newest_tokens(transcript: Transcript, most_tokens: int) -> int:
     """Where the newest groups begin that have at most so many tokens together; the end of the prompt if not even one does."""
@@ -33,16 +27,6 @@ def newest_turns(transcript: Transcript, turns: int) -> int:
     """Where the newest finished turns begin, so many or all; the one that is being answered comes on top."""
     own = own_turns(transcript)
     return own[max(len(own) - turns - 1, 0)].start if own else 0
-
-
-def last_turn(transcript: Transcript, limit_tokens: int) -> Span | None:
-    """The turn before the one that is being answered, which the newest question most often follows up; None if it is no short one."""
-    turns = own_turns(transcript)
-    if len(turns) < 2:
-        return None
-    turn = turns[-2]
-    most = max(LAST_TURN_SHARE * limit_tokens, min(LAST_TURN_TOKENS, LAST_TURN_MOST_SHARE * limit_tokens))
-    return turn if transcript.sums[turn.end] - transcript.sums[turn.start] <= most else None
 
 
 def fitting_start(transcript: Transcript, start: int, room_tokens: int) -> int:

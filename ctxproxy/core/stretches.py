@@ -22,6 +22,8 @@ READ_AGAIN_BYTES = 2_000_000
 """About half a second of sentence scoring on one core."""
 
 
+FRESH_TOKENS = 32
+"""A stretch needs this much that no summary tells yet; else the summary would be summarized, again and again."""
 ANSWER_TOKENS = 40
 """What an answer may cost more than an acknowledgement of ours, about 12 tokens, and still be the better choice."""
 
@@ -33,6 +35,15 @@ class Stretch:
     spans: tuple[Span, ...]
     tip: Tip
     """The history message that it reaches up to; "" if nothing in it is one."""
+
+
+def is_fresh(transcript: Transcript, stretch: Stretch, stage: str) -> bool:
+    """Whether there is enough in a stretch but what the stage itself has put there before."""
+    return any(_fresh_tokens(transcript, span, stage) >= FRESH_TOKENS for span in stretch.spans)
+
+
+def _fresh_tokens(transcript: Transcript, span: Span, stage: str) -> int:
+    return sum([e.tokens for e in transcript.entries[span.start : span.end] if e.origin != "inserted" or e.stage != stage])
 
 
 def last_tip(entry: Entry) -> Tip:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ctxproxy.core.recency import fitting_start, last_turn, newest_tokens, newest_turns, own_turns
-from ctxproxy.core.transcript import Entry, Span, Transcript
+from ctxproxy.core.recency import fitting_start, newest_tokens, newest_turns, own_turns
+from ctxproxy.core.transcript import Entry, Transcript
 from tests.core.histories import assistant, call, result, transcript, user
 
 TALK = transcript([user("q0"), assistant("a0"), user("q1"), call("c"), result("c", "r" * 40), assistant("a1"), user("q2")])
@@ -33,20 +33,3 @@ def test_a_text_of_ours_is_no_turn_of_its_own() -> None:
 @pytest.mark.parametrize(("start", "room", "found"), [(0, 1000, 0), (2, 1000, 2), (2, 20, 5), (0, 9, 6), (0, 0, 6), (4, 1000, 5), (7, 0, 6)])
 def test_what_does_not_fit_begins_at_a_later_group_but_never_behind_the_newest(start: int, room: int, found: int) -> None:
     assert fitting_start(TALK, start, room) == found
-
-
-@pytest.mark.parametrize(("limit", "found"), [(1000, Span(2, 6)), (100, Span(2, 6)), (74, None)], ids=["a large window", "a third", "more than that"])
-def test_the_turn_before_the_newest_is_the_last_one_if_it_is_short(limit: int, found: Span | None) -> None:
-    assert last_turn(TALK, limit) == found
-
-
-def test_in_a_large_window_a_last_turn_is_short_by_its_share() -> None:
-    messages = [user("q0"), assistant("a0"), user("q1"), assistant("a " * 1200), user("q2")]
-    assert last_turn(transcript(messages), 10_000) == Span(2, 4)
-    assert last_turn(transcript(messages), 3_000) is None
-
-
-def test_there_is_no_last_turn_in_front_of_the_first_or_behind_a_text_of_ours() -> None:
-    frame = Entry(user("background"), 9, origin="inserted", covers=("a" * 32,))
-    assert last_turn(Transcript((frame, *TALK.entries[-1:])), 1000) is None
-    assert last_turn(Transcript(()), 1000) is None

@@ -8,11 +8,11 @@ from typing import Annotated
 import msgspec
 
 from ctxproxy.core.exchanges import may_edit, recent_start
+from ctxproxy.core.last_turns import last_turn
 from ctxproxy.core.markers import is_marker, topic_of_result
 from ctxproxy.core.memo import Reading
 from ctxproxy.core.messages import Message, text_of
 from ctxproxy.core.policy import Count, Fraction
-from ctxproxy.core.recency import last_turn
 from ctxproxy.core.rewrites import gist, marked, shortened, with_short_arguments
 from ctxproxy.core.stage_context import REWRITTEN_FACTOR
 from ctxproxy.core.stages.base import Context, Stage, register
@@ -42,7 +42,7 @@ class CompactToolResults(Stage, frozen=True, forbid_unknown_fields=True):
 
     def propose(self, transcript: Transcript, context: Context) -> Iterator[Edit]:
         start = recent_start(transcript, context.keep_recent_turns, int(self.recent_share * context.target), self.recent_messages)
-        if self.last_turn and context.keep_recent_turns > 1 and (last := last_turn(transcript, context.limit)):
+        if self.last_turn and (last := last_turn(transcript, context)):
             start = min(start, last.start)
         old = [e for e in transcript.exchanges if e.at < start and may_edit(transcript.entries[e.at])]
         for exchange in old if self.gist_share else ():

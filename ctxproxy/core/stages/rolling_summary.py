@@ -14,8 +14,8 @@ from ctxproxy.core.messages import Tip, text_of
 from ctxproxy.core.policy import Count, Fraction, Tokens
 from ctxproxy.core.recency import fitting_start, newest_tokens, newest_turns, own_turns
 from ctxproxy.core.stages.base import Context, register
-from ctxproxy.core.stages.summarize import FRESH_TOKENS, READY_SLACK, Summarize
-from ctxproxy.core.stretches import Stretch, stretch_to
+from ctxproxy.core.stages.summarize import READY_SLACK, Summarize
+from ctxproxy.core.stretches import Stretch, is_fresh, stretch_to
 from ctxproxy.core.transcript import Transcript
 from ctxproxy.core.triggers import Clause, met
 
@@ -61,7 +61,7 @@ class RollingSummary(Summarize, frozen=True, forbid_unknown_fields=True):
             return None
         end = fitting_start(transcript, self._start(transcript, context), context.limit - self._room(context).total)
         stretch = self._before(transcript, end)
-        return stretch if stretch and any(self._fresh_tokens(transcript, span) >= FRESH_TOKENS for span in stretch.spans) else None
+        return stretch if stretch and is_fresh(transcript, stretch, self.name) else None
 
     def _before(self, transcript: Transcript, end: int) -> Stretch | None:
         kept_out = {at for at, entry in enumerate(transcript.entries) if entry.message.directives.never_summarize}

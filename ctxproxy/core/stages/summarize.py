@@ -6,20 +6,16 @@ from collections.abc import Iterator, Sequence
 
 from ctxproxy.core import frames
 from ctxproxy.core.backgrounds import Room, Source, background_of, filled
+from ctxproxy.core.last_turns import aim, stretch_beside
 from ctxproxy.core.messages import Message, Tip
 from ctxproxy.core.policy import Fraction
-from ctxproxy.core.recency import last_turn
 from ctxproxy.core.stages.base import Context, Stage, register
-from ctxproxy.core.stretches import Stretch, bridged, framed, oldest_stretch, read_again, ready_within, tokens_of, up_to
+from ctxproxy.core.stretches import Stretch, bridged, framed, read_again, ready_within, tokens_of, up_to
 from ctxproxy.core.summaries import is_worth_a_call
 from ctxproxy.core.transcript import Edit, Fold, Span, Transcript
 
 READY_SLACK = 0.3
 """Of the way from the target to the limit: with the default shares, up to 68 % of the budget."""
-MOST_SHARE = 0.8
-"""Of the limit: what a prompt may take whose last turn stays whole on top of the target."""
-FRESH_TOKENS = 32
-"""A stretch needs this much that no summary tells yet; else the summary would be summarized, again and again."""
 
 
 @register("summarize", loss="lossy")
@@ -48,7 +44,7 @@ class Summarize(Stage, frozen=True, forbid_unknown_fields=True):
         all_newer = self.fill or newer_from <= spans[0].start
         source = Source(covered, covered if all_newer else self._originals(transcript, spans, context, newer_from), ready)
         staying = transcript.tokens - tokens_of(transcript, spans) + sum(context.count(m) for fold in folds for m in fold.by)
-        target = self._aim(transcript, context, stretch, staying)
+        target = aim(transcript, context, stretch, staying + self._room(context).total)
         for _ in range(3):
             room = filled(self._room(context), target, context.limit, staying) if self.fill else self._room(context)
             background = background_of(source, context.pins, room, context.count_text, context.language, context.rules, context.memo)
@@ -82,35 +78,7 @@ class Summarize(Stage, frozen=True, forbid_unknown_fields=True):
 
     def _stretch(self, transcript: Transcript, context: Context) -> Stretch | None:
         """The stretch that gives way, if there is enough in it but what this stage has put there before."""
-        if transcript.tokens <= context.target:
-            return None
-        room, last = self._room(context).total, self._last_turn(transcript, context)
-        stretch = oldest_stretch(transcript, context.keep_recent_turns, context.target - room)
-        if stretch and last and stretch.spans[-1].end > last.start:
-            shorter = oldest_stretch(transcript, 2, self._above(transcript, context, last) - room)
-            if shorter and shorter.spans[-1].end <= last.start and self._is_fresh(transcript, shorter):
-                return shorter
-        return stretch if stretch and self._is_fresh(transcript, stretch) else None
-
-    def _last_turn(self, transcript: Transcript, context: Context) -> Span | None:
-        return last_turn(transcript, context.limit) if self.fill and context.keep_recent_turns > 1 else None
-
-    def _above(self, transcript: Transcript, context: Context, turn: Span) -> int:
-        """What a prompt may take for a last turn that stays whole: it comes on top of the target."""
-        return max(context.target, min(context.target + tokens_of(transcript, [turn]), int(MOST_SHARE * context.limit)))
-
-    def _aim(self, transcript: Transcript, context: Context, stretch: Stretch, staying: int) -> int:
-        """Where to stop: the target, or as much above it as it takes to keep the last turn whole beside a frame."""
-        last = self._last_turn(transcript, context)
-        if last is None or stretch.spans[-1].end > last.start:
-            return context.target
-        return max(context.target, min(staying + self._room(context).total, self._above(transcript, context, last)))
-
-    def _is_fresh(self, transcript: Transcript, stretch: Stretch) -> bool:
-        return any(self._fresh_tokens(transcript, span) >= FRESH_TOKENS for span in stretch.spans)
-
-    def _fresh_tokens(self, transcript: Transcript, span: Span) -> int:
-        return sum([e.tokens for e in transcript.entries[span.start : span.end] if e.origin != "inserted" or e.stage != self.name])
+        return stretch_beside(transcript, context, self._room(context).total, self.name) if transcript.tokens > context.target else None
 
     def _room(self, context: Context) -> Room:
         """What the frame may take, however much stays beside it."""

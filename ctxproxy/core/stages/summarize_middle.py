@@ -15,8 +15,8 @@ from ctxproxy.core.language import Language
 from ctxproxy.core.messages import Message, text_of, with_fields
 from ctxproxy.core.policy import Count
 from ctxproxy.core.stages.base import Context, register
-from ctxproxy.core.stages.summarize import FRESH_TOKENS, READY_SLACK, Summarize
-from ctxproxy.core.stretches import Stretch, stretch_to, tokens_of
+from ctxproxy.core.stages.summarize import READY_SLACK, Summarize
+from ctxproxy.core.stretches import Stretch, is_fresh, stretch_to, tokens_of
 from ctxproxy.core.transcript import Edit, Fold, Span, Transcript
 
 NOTES: dict[Language, str] = {"en": "Summary of the {} messages that stood here:", "zh": "历史摘要（代替此处的 {} 条消息）："}
@@ -47,7 +47,7 @@ class SummarizeMiddle(Summarize, frozen=True, forbid_unknown_fields=True):
         kept = transcript.protected | {i for i, entry in enumerate(transcript.entries) if entry.message.directives.never_summarize}
         head = range(first_messages(transcript, self.keep_first))
         stretch = stretch_to(transcript, newest_messages(transcript, self.keep_last), kept | set(head))
-        return stretch if stretch and any(self._fresh_tokens(transcript, span) >= FRESH_TOKENS for span in stretch.spans) else None
+        return stretch if stretch and is_fresh(transcript, stretch, self.name) else None
 
     def _room(self, context: Context) -> Room:
         room, most = super()._room(context), self.max_summary_tokens
