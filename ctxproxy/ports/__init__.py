@@ -141,8 +141,8 @@ class Store(Protocol):
         """The tips without a child: the branches, the one written last first."""
         ...
 
-    async def checkpoints(self, key: SessionKey, tips: Collection[Tip]) -> list[Checkpoint]:
-        """The checkpoints at any of these tips."""
+    async def checkpoints(self, key: SessionKey, tips: Sequence[Tip], most: int | None) -> list[Checkpoint]:
+        """The checkpoints at these tips of a chain, newest first; of each variant only the `most` that reach furthest, None: all."""
         ...
 
     async def all_checkpoints(self, key: SessionKey) -> list[Checkpoint]:

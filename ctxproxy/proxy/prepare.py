@@ -38,6 +38,10 @@ from ctxproxy.proxy.retention import awake
 from ctxproxy.proxy.state import State
 
 NO_TIPS: frozenset[Tip] = frozenset()
+CHECKPOINTS = 8
+"""Of each variant so many decisions are read, those that reach furthest: one is replayed, or the one before where that is void. A night of
+an agent makes a thousand, each as long as the history was.
+"""
 
 
 class Ask(msgspec.Struct, frozen=True):
@@ -166,12 +170,12 @@ def _touched(session: Session | None, decisions: Decisions) -> bool:
     return bool(decisions.checkpoints or decisions.pins or (session and (session.forgotten or session.cleared)))
 
 
-async def decisions_for(state: State, session: Session | None, tips: Sequence[Tip]) -> Decisions:
+async def decisions_for(state: State, session: Session | None, tips: Sequence[Tip], most_checkpoints: int | None = CHECKPOINTS) -> Decisions:
     """What was decided and kept for a history; nothing without a session."""
     if session is None or not session.has_decisions:
         return NOTHING_DECIDED
     key = session.key
-    checkpoints = await state.store.checkpoints(key, tips)
+    checkpoints = await state.store.checkpoints(key, tips, most_checkpoints)
     summaries = await state.store.summaries(key, tips)
     return Decisions(checkpoints, summaries, [pin.text for pin in await state.store.pins(key)])
 
@@ -185,7 +189,7 @@ async def stored_situation(state: State, settings: Settings, session: Session, t
     gauge = await state.gauges.of(settings, policy, target_for(settings, session.model).origin, session.model)
     preload, restore = await stored_preload(state, session), await state.store.carryover.restore(session.key)
     ask = Ask(session.model, gauge, policy, leading, None, session.fixed_tokens, session, preload, restore)
-    return await situation_for(state, settings, ask, reconciled, await decisions_for(state, session, reconciled.tips))
+    return await situation_for(state, settings, ask, reconciled, await decisions_for(state, session, reconciled.tips, None))
 
 
 async def situation_for(

@@ -32,6 +32,7 @@ from ctxproxy.core.records import (
     WindowBelief,
 )
 from ctxproxy.errors import StoreUnavailable
+from ctxproxy.store.lineage import furthest
 from ctxproxy.store.memory_carryover import MemoryCarryover
 from ctxproxy.store.memory_chunks import MemoryChunks, Sources
 from ctxproxy.store.memory_effects import Kept, change
@@ -99,9 +100,10 @@ class MemoryStore:
         kept = self._of(key)
         return [tip for tip in reversed(kept.messages) if tip not in kept.parents] if kept else []
 
-    async def checkpoints(self, key: SessionKey, tips: Collection[Tip]) -> list[Checkpoint]:
-        wanted = frozenset(tips)
-        return [checkpoint for checkpoint in await self.all_checkpoints(key) if checkpoint.tip in wanted]
+    async def checkpoints(self, key: SessionKey, tips: Sequence[Tip], most: int | None) -> list[Checkpoint]:
+        found = await self.all_checkpoints(key)
+        wanted = frozenset(furthest(tips, [(at, one.tip, one.variant) for at, one in enumerate(found)], most))
+        return [one for at, one in enumerate(found) if at in wanted]
 
     async def all_checkpoints(self, key: SessionKey) -> list[Checkpoint]:
         kept = self._of(key)

@@ -6,6 +6,7 @@ Several processes may share the file. What `apply` has answered outlives the pro
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from collections.abc import Collection, Sequence
 from pathlib import Path
@@ -15,6 +16,7 @@ from ctxproxy.core.effects import AppendMessages, CountUse, Effect, Forget, Move
 from ctxproxy.core.messages import Tip
 from ctxproxy.core.records import Checkpoint, Located, LogPage, Page, Pin, Session, SessionKey, Span, StoredMessage, Summary, Totals, WindowBelief
 from ctxproxy.store.cached import Histories, Since
+from ctxproxy.store.lineage import furthest
 from ctxproxy.store.pages import Place, cursor_of, page_size, place_of
 from ctxproxy.store.queries import named_queries
 from ctxproxy.store.rows import (
@@ -137,8 +139,10 @@ class SqliteStore:
     async def leaves(self, key: SessionKey) -> list[Tip]:
         return [row[0] for row in await self._rows("leaves", **key_values(key))]
 
-    async def checkpoints(self, key: SessionKey, tips: Collection[Tip]) -> list[Checkpoint]:
-        rows = await self._rows("checkpoints_at", **key_values(key), tips=tips_value(tips))
+    async def checkpoints(self, key: SessionKey, tips: Sequence[Tip], most: int | None) -> list[Checkpoint]:
+        places = await self._rows("checkpoint_places", **key_values(key))
+        ids = furthest(tips, places, most)
+        rows = await self._rows("checkpoints_by_id", ids=json.dumps(ids)) if ids else []
         return [checkpoint_of(row) for row in rows]
 
     async def all_checkpoints(self, key: SessionKey) -> list[Checkpoint]:

@@ -586,10 +586,24 @@ async def test_a_checkpoint_of_another_process_is_waited_for(path: Path, monkeyp
 
 # ---------------------------------------------------------------- look-ups
 
-LOOK_UPS = ["session", "find", "last_known", "history", "leaves", "checkpoints_at", "checkpoints", "summaries_at", "summaries", "pins", "locate"]
+LOOK_UPS = [
+    "session",
+    "find",
+    "last_known",
+    "history",
+    "leaves",
+    "checkpoint_places",
+    "checkpoints_by_id",
+    "checkpoints",
+    "summaries_at",
+    "summaries",
+    "pins",
+    "locate",
+]
 LOOK_UPS += ["log", "tenants"]
 VALUES = dict.fromkeys(("name", "tenant", "tip", "known", "after", "first", "beyond", "query", "tag", "last_used", "id", "limit"), "x") | {
-    "tips": "[]"
+    "tips": "[]",
+    "ids": "[]",
 }
 
 

@@ -328,8 +328,11 @@ async def test_checkpoints_are_found_by_tip_and_replaced_within_a_variant(stores
     variant = checkpoint(a, variant="other\ud83c/trim", created=6.0)
     await stores.write.apply([OpenSession(KEY, 1.0), *(PutCheckpoint(KEY, one) for one in (first, second, variant))])
     assert await stores.read.all_checkpoints(KEY) == [variant, first, second]
-    assert await stores.read.checkpoints(KEY, {b, "unknown"}) == [second]
-    assert await stores.read.checkpoints(KEY, []) == []
+    assert await stores.read.checkpoints(KEY, [b, "unknown"], None) == [second]
+    assert await stores.read.checkpoints(KEY, [a, b], None) == [variant, first, second]
+    assert await stores.read.checkpoints(KEY, [a, b], 2) == [variant, first, second]
+    assert await stores.read.checkpoints(KEY, [a, b], 1) == [variant, second], "of each variant the one that reaches furthest, not the newest"
+    assert await stores.read.checkpoints(KEY, [], None) == []
     anew = replace(first, entries=(), actions=(), wants="", created=7.0)
     await stores.write.apply([PutCheckpoint(KEY, anew)])
     assert await stores.read.all_checkpoints(KEY) == [anew, variant, second]

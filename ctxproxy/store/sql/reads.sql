@@ -113,9 +113,12 @@ SELECT m.tip FROM messages m
 WHERE m.session = (SELECT id FROM sessions WHERE name = :name AND tenant = :tenant) AND m.leaf = 1
 ORDER BY m.id DESC;
 
--- name: checkpoints_at
+-- name: checkpoint_places
+SELECT c.id, c.tip, c.variant FROM checkpoints c WHERE c.session = (SELECT id FROM sessions WHERE name = :name AND tenant = :tenant);
+
+-- name: checkpoints_by_id
 SELECT c.tip, c.variant, c.decision, c.created, c.wants FROM checkpoints c
-WHERE c.session = (SELECT id FROM sessions WHERE name = :name AND tenant = :tenant) AND c.tip IN (SELECT value FROM json_each(:tips))
+WHERE c.id IN (SELECT value FROM json_each(:ids))
 ORDER BY c.created DESC, c.id DESC;
 
 -- name: checkpoints
