@@ -38,7 +38,7 @@ from ctxproxy.proxy.retention import awake
 from ctxproxy.proxy.state import State
 
 NO_TIPS: frozenset[Tip] = frozenset()
-CHECKPOINTS = 8
+CHECKPOINTS = 4
 """Of each variant so many decisions are read, those that reach furthest: one is replayed, or the one before where that is void. A night of
 an agent makes a thousand, each as long as the history was.
 """

@@ -16,8 +16,6 @@ from ctxproxy.core.effects import Choose, OpenSession
 from ctxproxy.core.messages import Tip, digest
 from ctxproxy.core.records import (
     Checkpoint,
-    FrozenEntry,
-    LeftOut,
     Located,
     Pin,
     Session,
@@ -28,17 +26,10 @@ from ctxproxy.core.records import (
     Totals,
     WindowBelief,
 )
+from ctxproxy.store.decisions import decided, decision_of
 
 Row: TypeAlias = Sequence[Any]
 Values: TypeAlias = dict[str, Any]
-
-
-class Decision(msgspec.Struct, frozen=True, array_like=True):
-    """What a checkpoint says, as a list; a later version may add to its end, with a default for the rows of earlier ones."""
-
-    entries: tuple[FrozenEntry, ...]
-    actions: tuple[tuple[str, int], ...]
-    left: tuple[LeftOut, ...] = ()
 
 
 NONE_FORGOTTEN, NO_OVERRIDES = "[]", "{}"
@@ -158,15 +149,15 @@ def located_of(row: Row) -> Located:
 
 def checkpoint_of(row: Row) -> Checkpoint:
     tip, variant, decision, created, wants = row
-    said = msgspec.msgpack.decode(decision, type=Decision)
-    return Checkpoint(tip, unpack(variant), said.entries, created, wants, said.actions, said.left)
+    entries, actions, left = decided(decision)
+    return Checkpoint(tip, unpack(variant), entries, created, wants, actions, left)
 
 
 def checkpoint_values(checkpoint: Checkpoint) -> Values:
     return {
         "tip": checkpoint.tip,
         "variant": pack(checkpoint.variant),
-        "decision": msgspec.msgpack.encode(Decision(checkpoint.entries, checkpoint.actions, checkpoint.left)),
+        "decision": decision_of(checkpoint),
         "created": checkpoint.created,
         "wants": checkpoint.wants,
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 from collections import defaultdict
@@ -19,6 +20,8 @@ from ctxproxy.store.sqlite_writer import SqliteWriter
 
 QUERIES = named_queries("chunks.sql")
 DIGEST_BYTES = 10
+MANY = 2000
+"""Places: so many take about 3 ms to be made of rows; more are made in a thread."""
 
 
 class SqliteChunks:
@@ -46,12 +49,8 @@ class SqliteChunks:
             return NO_POSTINGS
         (pieces, average), *_ = await self._readers.rows(QUERIES["size"], {"session": session})
         tokens = json.dumps([token(session, term) for term in terms])
-        by_term: dict[str, list[Posting]] = defaultdict(list)
-        quoted: dict[Place, int] = {}
-        for at, tip, part, length, times, quotes in await self._readers.rows(QUERIES["postings"], {"session": session, "tokens": tokens}):
-            by_term[terms[at]].append(Posting((tip, part), length, times))
-            if quotes:
-                quoted[tip, part] = quotes
+        rows = await self._readers.rows(QUERIES["postings"], {"session": session, "tokens": tokens})
+        by_term, quoted = _standing(rows, terms) if len(rows) < MANY else await asyncio.to_thread(_standing, rows, terms)
         return Postings(by_term, pieces, average, quoted)
 
     async def texts(self, key: SessionKey, places: Collection[Place]) -> list[Piece]:
@@ -88,6 +87,17 @@ class SqliteChunks:
     async def _session(self, key: SessionKey) -> int | None:
         rows = await self._readers.rows(QUERIES["session_id"], key_values(key))
         return int(rows[0][0]) if rows else None
+
+
+def _standing(rows: Sequence[Row], terms: Sequence[str]) -> tuple[dict[str, list[Posting]], dict[Place, int]]:
+    """Where each term stands, and which of the places were quoted how often."""
+    by_term: dict[str, list[Posting]] = defaultdict(list)
+    quoted: dict[Place, int] = {}
+    for at, tip, part, length, times, quotes in rows:
+        by_term[terms[at]].append(Posting((tip, part), length, times))
+        if quotes:
+            quoted[tip, part] = quotes
+    return by_term, quoted
 
 
 def token(session: int, term: str) -> str:

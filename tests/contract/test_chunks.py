@@ -12,7 +12,7 @@ from ctxproxy.core.messages import Tip
 from ctxproxy.core.records import SessionKey
 from ctxproxy.core.search_terms import terms_of
 from ctxproxy.core.text_index import NO_POSTINGS, Posting
-from ctxproxy.store import open_store
+from ctxproxy.store import open_store, sqlite_chunks
 from tests.contract.conftest import Handles, no_damage
 from tests.contract.samples import KEY, OTHER, begun, chain, message, summary
 
@@ -41,6 +41,15 @@ async def test_terms_are_found_with_how_often_they_stand_where(stores: Handles) 
     }
     assert (found.pieces, found.average_length) == (3, pytest.approx(10 / 3))
     assert await stores.read.chunks.indexed(KEY) == {A, B}
+
+
+async def test_many_places_are_told_as_few_are(stores: Handles, monkeypatch: pytest.MonkeyPatch) -> None:
+    await stores.write.apply([OpenSession(KEY, 1.0)])
+    await stores.write.chunks.add(KEY, [indexed(f"tea {n}", part=n) for n in range(20)])
+    few = await stores.read.chunks.postings(KEY, ["tea", "7"])
+    monkeypatch.setattr(sqlite_chunks, "MANY", 1)
+    assert await stores.read.chunks.postings(KEY, ["tea", "7"]) == few
+    assert {term: len(held) for term, held in few.by_term.items()} == {"tea": 20, "7": 1}
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ SELECT EXISTS (SELECT 1 FROM points WHERE session = :session AND kind = :kind AN
 
 -- name: supersede_key
 UPDATE points SET superseded_by = :number
-WHERE session = :session AND kind = :kind AND key = :key AND number < :number AND superseded_by IS NULL AND NOT taken_back
+WHERE session = :session AND kind = :kind AND key = :key AND +number < :number AND superseded_by IS NULL AND NOT taken_back
     AND (time <= :time OR source <> 'rules');
 
 -- What was told earlier and is only put now: another process was quicker.
