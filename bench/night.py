@@ -1,4 +1,4 @@
-"""One coding agent's night: a session whose client sends all of its growing history, compacted nearly every turn; what a request costs.
+"""One coding agent's night: a session whose client sends all of its growing history, compacted often; what a request costs.
 
     python -m bench.night [turns] [budget]
 

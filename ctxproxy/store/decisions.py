@@ -75,7 +75,4 @@ def _packed(tips: Sequence[Tip]) -> PackedTips:
 
 
 def _tips(packed: PackedTips) -> tuple[Tip, ...]:
-    if isinstance(packed, tuple):
-        return packed
-    said = packed.hex()
-    return tuple([said[at : at + TIP_CHARS] for at in range(0, len(said), TIP_CHARS)])
+    return packed if isinstance(packed, tuple) else tuple(packed.hex(" ", TIP_CHARS // 2).split())
