@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import aiohttp
+from aiohttp.http import HttpProcessingError
 from yarl import URL
 
 from ctxproxy.errors import CtxproxyError, UpstreamTimeout, UpstreamUnreachable
@@ -22,6 +23,7 @@ _FAULTS: tuple[tuple[type[Exception], type[CtxproxyError], str], ...] = (
     (aiohttp.ClientSSLError, UpstreamUnreachable, "TLS failed ({reason})"),
     (aiohttp.ClientConnectorError, UpstreamUnreachable, "no connection ({reason}); is it running, and is upstream.base_url right?"),
     (aiohttp.ServerDisconnectedError, UpstreamUnreachable, "it closed the connection before it answered"),
+    (HttpProcessingError, UpstreamUnreachable, "its answer is not HTTP/1.1 ({reason})"),
     (aiohttp.ClientResponseError, UpstreamUnreachable, "its answer is not HTTP/1.1 ({reason})"),
     (aiohttp.ClientError, UpstreamUnreachable, "the connection broke before it answered ({reason})"),
     (OSError, UpstreamUnreachable, "the connection broke before it answered ({reason})"),
@@ -52,6 +54,8 @@ def _origin(url: URL) -> str:
 
 def _reason(error: Exception) -> str:
     """What the operating system or the parser said, on one line; the exception's name where the text holds a URL."""
+    if isinstance(error, HttpProcessingError):
+        return _line(f"{error.code} {error.message}")
     if isinstance(error, aiohttp.ClientResponseError):
         return _line(f"{error.status} {error.message}")
     cause = getattr(error, "certificate_error", None) or getattr(error, "_os_error", None) or error.__cause__ or error

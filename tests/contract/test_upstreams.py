@@ -181,8 +181,7 @@ async def test_the_server_sees_the_clients_headers_and_no_others(http: HttpUpstr
         await whole(await http.send(call(server.url, chat("hi"), headers=sent)))
         await whole(await http.send(call(server.url + "/v1/files")))
         length = str(len(server.calls[0].body))
-        expected = [("Host", server.url[7:]), *[("X-One", "2") if k == "x-one" else (k, v) for k, v in sent], ("Content-Length", length)]
-        assert sorted(server.calls[0].headers) == sorted(expected)
+        assert server.calls[0].headers == (("Host", server.url[7:]), *sent, ("Content-Length", length))
         assert server.calls[1].headers == (("Host", server.url[7:]),)
 
 
@@ -369,6 +368,13 @@ async def test_a_connection_that_takes_too_long_names_connect_timeout_s() -> Non
     await upstream.close()
 
 
+async def test_a_connection_that_takes_longer_than_an_answer_may_names_first_byte_timeout_s() -> None:
+    upstream = HttpUpstream()
+    with deaf_listener() as url, pytest.raises(UpstreamTimeout, match=r"no answer began within 0\.05 s \(upstream\.first_byte_timeout_s\)"):
+        await upstream.send(call(url, first_byte_s=SHORT_S))
+    await upstream.close()
+
+
 async def test_an_answer_that_does_not_begin_names_first_byte_timeout_s(http: HttpUpstream) -> None:
     release = asyncio.Event()
     async with ScriptedUpstream([Stall(release)]) as server:
@@ -417,9 +423,9 @@ async def test_a_chunk_that_comes_in_the_instant_of_the_time_limit_is_in_time(ht
         await anext(chunks)
         reading = asyncio.ensure_future(anext(chunks))
         await asyncio.sleep(0)
-        response._body._watched_since_s = response._body._waiting_since_s  # whether or not the first chunk was waited for
-        response._raw.content.feed_data(b"just in time")
-        response._body._look()  # the time limit of this one is reached before its reader has been woken
+        response._watched_since_s = response._waiting_since_s  # whether or not the first chunk was waited for
+        response._content.feed_data(b"just in time")
+        response._look()  # the time limit of this one is reached before its reader has been woken
         assert await reading == b"just in time"
         pause.set()
         assert b"b" in b"".join([chunk async for chunk in chunks])
@@ -498,6 +504,49 @@ async def test_a_connection_that_breaks_within_the_body_is_told_after_what_came(
                 seen += chunk
         assert seen.startswith((b"data: ", b"a"))
         await response.close()
+
+
+async def test_an_answer_to_a_body_that_is_not_taken_in_comes_through_and_its_connection_is_not_used_again(http: HttpUpstream) -> None:
+    heads, over = [], asyncio.Event()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        heads.append(await reader.readuntil(b"\r\n\r\n"))
+        writer.write(b"HTTP/1.1 413 Too Large\r\nContent-Length: 4\r\n\r\nless")
+        await over.wait()
+        writer.transport.abort()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+        for body in (bytes(64 << 20), b"short"):
+            response = await http.send(call(url, body))
+            assert (response.status, await whole(response)) == (413, b"less")
+        assert len(heads) == 2
+        await http.close()
+        over.set()
+        await asyncio.sleep(0)
+
+
+async def test_heads_that_come_before_the_answers_own_are_no_answers(http: HttpUpstream) -> None:
+    early = b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n"
+    async with ScriptedUpstream([Garbage(early + early + b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")]) as server:
+        response = await http.send(call(server.url, chat("x")))
+        assert (response.status, await whole(response)) == (200, b"ok")
+        assert "Link" not in dict(response.headers)
+
+
+@pytest.mark.parametrize("url", ["http://", "ftp://api.example/v1", "/v1/models", "http://api.example:port/v1"])
+async def test_what_is_no_url_is_told(http: HttpUpstream, url: str) -> None:
+    with pytest.raises(UpstreamUnreachable, match=r"not a URL that can be called|cannot be sent"):
+        await http.send(call(url))
+
+
+async def test_no_more_urls_are_remembered_than_are_of_use(http: HttpUpstream, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ctxproxy.upstream.client.MOST_ROUTES", 2)
+    async with ScriptedUpstream(Json(200, {})) as server:
+        for n in (1, 2, 3, 1):
+            await whole(await http.send(call(f"{server.url}/v1/x?{n}")))
+        assert [received.path for received in server.calls] == ["/v1/x?1", "/v1/x?2", "/v1/x?3", "/v1/x?1"]
+        assert len(http._routes) <= 2
 
 
 async def test_a_body_that_ends_with_its_connection_is_whole(http: HttpUpstream) -> None:
@@ -614,6 +663,18 @@ async def test_calls_go_through_the_proxy_that_is_named() -> None:
         await whole(await upstream.send(call("http://api.invalid/v1/x?a=1")))
         assert server.calls[0].path == "http://api.invalid/v1/x?a=1"
         assert server.calls[0].header("host") == "api.invalid"
+        await upstream.close()
+
+
+async def test_the_proxys_own_credential_is_sent_with_each_call_and_its_connection_is_kept() -> None:
+    async with ScriptedUpstream([Json(200, {}), Json(200, {})]) as server:
+        upstream = HttpUpstream(proxies={"http": server.url.replace("//", "//me:secret@")})
+        for user in ("", "you:hidden@"):
+            await whole(await upstream.send(call(f"http://{user}api.invalid/v1/x")))
+        assert [received.path for received in server.calls] == ["http://api.invalid/v1/x"] * 2
+        assert [received.header("proxy-authorization") for received in server.calls] == ["Basic bWU6c2VjcmV0"] * 2
+        assert [received.header("authorization") for received in server.calls] == [None, "Basic eW91OmhpZGRlbg=="]
+        assert len({received.connection for received in server.calls}) == 1
         await upstream.close()
 
 
