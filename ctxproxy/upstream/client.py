@@ -42,15 +42,16 @@ class HttpUpstream:
         route = self._routes.get(call.url) or self._found(call)
         self._kept = self._kept or Connector(keep=True)
         try:
-            return await Sending(call, route).answer(self._kept, self._connect_timeout_s)
+            return await Sending(call, route, self._kept).answer(self._connect_timeout_s)
         except Stale:
             self._fresh = self._fresh or Connector(keep=False)
-            return await Sending(call, route).answer(self._fresh, self._connect_timeout_s)
+            return await Sending(call, route, self._fresh).answer(self._connect_timeout_s)
 
     async def close(self) -> None:
         """Close every connection."""
         for connector in (self._kept, self._fresh):
             if connector is not None:
+                connector.limits.close()
                 await connector.close()
 
     def _found(self, call: Call) -> Route:

@@ -9,6 +9,8 @@ from typing import Any
 import aiohttp
 from aiohttp.client_proto import ResponseHandler
 
+from ctxproxy.upstream.limits import Limits
+
 KEEPALIVE_S = 60.0
 PROBE_IDLE_S = 60
 """First TCP keep-alive probe: routers forget silent connections after about 350 s, a thinking model is silent for longer."""
@@ -21,6 +23,8 @@ class Connector(aiohttp.TCPConnector):
         kept: dict[str, Any] = {"keepalive_timeout": KEEPALIVE_S} if keep else {"force_close": True}
         super().__init__(limit=0, limit_per_host=0, socket_factory=_socket, **kept)
         self._made: set[ResponseHandler] = set()
+        self.limits = Limits()
+        """Until when the answers of those who wait for one have to begin."""
 
     async def _create_connection(self, *values: Any, **named: Any) -> ResponseHandler:
         made = await super()._create_connection(*values, **named)

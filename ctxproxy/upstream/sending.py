@@ -75,25 +75,25 @@ class Stale(Exception):
 class Sending:
     """One sending of a call, and what became of it."""
 
-    def __init__(self, call: Call, route: Route) -> None:
+    def __init__(self, call: Call, route: Route, connector: Connector) -> None:
         self._call = call
         self._route = route
+        self._connector = connector
         self._loop = asyncio.get_running_loop()
         self._started_s = self._loop.time()
         self._protocol: ResponseHandler | None = None
-        self._limit: asyncio.TimerHandle | None = None
-        """Fires when the answer has not begun in time."""
+        """While the answer has not begun."""
         self._writing: asyncio.Task[None] | None = None
         self._is_new = True
         self._body_begun = False
         self._body_error: Exception | None = None
 
-    async def answer(self, connector: Connector, connect_timeout_s: float) -> HttpResponse:
+    async def answer(self, connect_timeout_s: float) -> HttpResponse:
         """The answer once its head is there; raises Stale, or our error for one of the library's, or that of the body's own iterator."""
         try:
-            connection = await self._connected(connector, connect_timeout_s)
+            connection = await self._connected(connect_timeout_s)
             try:
-                return await self._answered(connection, connector)
+                return await self._answered(connection)
             except BaseException:
                 if self._writing is not None:
                     self._writing.cancel()
@@ -110,22 +110,24 @@ class Sending:
             self._set_limit(None)
             self._protocol = None
 
-    async def _connected(self, connector: Connector, connect_timeout_s: float) -> Connection:
+    async def _connected(self, connect_timeout_s: float) -> Connection:
         """A connection; waiting for it ends with the shorter one of the two time limits."""
         first_byte_s = self._call.first_byte_timeout_s
         try:
-            connection = await connector.connect(self._route.opening, [], within(min(connect_timeout_s, first_byte_s)))
+            connection = await self._connector.connect(self._route.opening, [], within(min(connect_timeout_s, first_byte_s)))
         except TimeoutError as error:
             if connect_timeout_s > first_byte_s:
                 raise
             raise aiohttp.ConnectionTimeoutError from error
         self._protocol = connection.protocol
-        self._is_new = connector.has_made(self._protocol)
+        self._is_new = self._connector.has_made(self._protocol)
         return connection
 
-    async def _answered(self, connection: Connection, connector: Connector) -> HttpResponse:
+    async def _answered(self, connection: Connection) -> HttpResponse:
         protocol = self._protocol
         assert protocol is not None
+        if len(protocol):  # an answer that nobody has asked for, as some servers send a 408 before they hang up on a kept connection
+            raise aiohttp.ServerDisconnectedError
         protocol.set_response_params(
             skip_payload=self._call.method == "HEAD",
             read_until_eof=True,
@@ -135,7 +137,7 @@ class Sending:
             max_headers=HEADER_LIMIT,
         )
         self._set_limit(self._started_s + self._call.first_byte_timeout_s)
-        await self._write(StreamWriter(protocol, self._loop), self._headers(closing=connector.force_close))
+        await self._write(StreamWriter(protocol, self._loop), self._headers(closing=self._connector.force_close))
         head, content = await protocol.read()
         while 100 <= head.code < 200 and head.code != 101:
             head, content = await protocol.read()
@@ -205,9 +207,14 @@ class Sending:
 
     def _set_limit(self, at_s: float | None) -> None:
         """Have the answer begin until then on the loop's clock; None for no limit."""
-        if self._limit is not None:
-            self._limit.cancel()
-        self._limit = None if at_s is None or self._protocol is None else self._loop.call_at(at_s, self._protocol.set_exception, TimeoutError())
+        if at_s is None or self._protocol is None:
+            self._connector.limits.lift(self)
+        else:
+            self._connector.limits.set(self, at_s, self._time_is_up)
+
+    def _time_is_up(self) -> None:
+        if self._protocol is not None:
+            self._protocol.set_exception(TimeoutError())
 
     def _was_stale(self, error: Exception) -> bool:
         """Whether it failed because its kept connection was closed before it; then it may be sent once more (RFC 9112 §9.3.1)."""

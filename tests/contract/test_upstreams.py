@@ -573,6 +573,28 @@ async def test_a_kept_connection_that_was_closed_is_not_replaced_twice(http: Htt
         assert len(server.calls) == 3
 
 
+async def test_what_a_server_says_unasked_on_a_kept_connection_is_no_answer(http: HttpUpstream) -> None:
+    said = asyncio.Event()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+        if not said.is_set():
+            await said.wait()
+            writer.write(b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 4\r\n\r\nslow")
+        await reader.read()
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+        for _ in range(2):
+            response = await http.send(call(url))
+            assert (response.status, await whole(response)) == (200, b"ok")
+            said.set()
+            await asyncio.sleep(SHORT_S)
+        await http.close()
+
+
 async def test_a_body_that_was_begun_is_not_sent_again(http: HttpUpstream) -> None:
     async def body() -> AsyncIterator[bytes]:
         yield b"abc"
