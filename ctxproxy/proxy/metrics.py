@@ -8,6 +8,7 @@ from pathlib import Path
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest, multiprocess, values
 
 from ctxproxy.core.records import Spent
+from ctxproxy.proxy.pending import Observed, Registry, Sum
 
 SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5)
 
@@ -26,11 +27,11 @@ class Metrics:
 
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder
-        self.registry = CollectorRegistry()
+        self.registry = Registry()
         self.requests = Counter("ctxproxy_requests", "Chat completion requests by outcome", ["outcome"], registry=self.registry)
         self.upstream_calls = Counter("ctxproxy_upstream_calls", "Calls to the upstream", ["purpose", "status"], registry=self.registry)
-        self.tokens_in = Counter("ctxproxy_tokens_in", "Logical prompt tokens of all requests", registry=self.registry)
-        self.tokens_sent = Counter("ctxproxy_tokens_sent", "Prompt tokens sent", registry=self.registry)
+        self.tokens_in = self._often(Counter("ctxproxy_tokens_in", "Logical prompt tokens of all requests", registry=self.registry))
+        self.tokens_sent = self._often(Counter("ctxproxy_tokens_sent", "Prompt tokens sent", registry=self.registry))
         self.stage_edits = Counter("ctxproxy_stage_edits", "Edits by stage", ["stage"], registry=self.registry)
         self.compactions = Counter("ctxproxy_compactions", "New decisions to shorten a prompt", registry=self.registry)
         self.last_gain = Gauge(
@@ -43,7 +44,7 @@ class Metrics:
         self.summaries = Counter("ctxproxy_summaries", "Summaries by result", ["result"], registry=self.registry)
         self.cost = Counter("ctxproxy_cost", "Costs in prompt tokens that are not cached, by our model of the cache", ["of"], registry=self.registry)
         self.tokens_cached = Counter("ctxproxy_tokens_cached", "Prompt tokens that the upstream had cached", ["source"], registry=self.registry)
-        self.tokens_reported = Counter("ctxproxy_tokens_reported", "Prompt tokens as the upstream reported them", registry=self.registry)
+        self.tokens_reported = self._often(Counter("ctxproxy_tokens_reported", "Prompt tokens as the upstream reported them", registry=self.registry))
         self.memory_points = Counter("ctxproxy_memory_points", "Memory points by source, and what failed", ["result"], registry=self.registry)
         self.recalls = Counter("ctxproxy_recalls", "Calls of the recall tool by result", ["result"], registry=self.registry)
         self.expired = Counter("ctxproxy_sessions_expired", "Sessions erased because they were not used for long", registry=self.registry)
@@ -59,14 +60,17 @@ class Metrics:
         self.arm_tokens_sent = Counter("ctxproxy_arm_tokens_sent", "Prompt tokens sent for an arm", ["arm"], registry=self.registry)
         self.arm_compactions = Counter("ctxproxy_arm_compactions", "New decisions made for an arm", ["arm"], registry=self.registry)
         self.arm_overflows = Counter("ctxproxy_arm_overflows", "Context overflows of an arm by result", ["arm", "result"], registry=self.registry)
-        self.planning = Histogram(
-            "ctxproxy_planning_seconds", "Time from the whole body to the upstream call", buckets=SECONDS, registry=self.registry
-        )
+        planning = Histogram("ctxproxy_planning_seconds", "Time from the whole body to the upstream call", buckets=SECONDS, registry=self.registry)
+        self.planning: Histogram | Observed = planning if folder else self.registry.observed(planning)
 
-        self.answered = self.requests.labels("answered")
-        self.called_well = self.upstream_calls.labels("chat", "200")
-        self._costs = [self.cost.labels(of) for of in ("all", "sent", "summaries")]  # looked up once: a label costs more than what is added
-        self._cached = [self.tokens_cached.labels(source) for source in ("expected", "reported")]
+        self.answered = self._often(self.requests.labels("answered"))  # looked up once: a label costs more than what is added
+        self.called_well = self._often(self.upstream_calls.labels("chat", "200"))
+        self._costs = [self._often(self.cost.labels(of)) for of in ("all", "sent", "summaries")]
+        self._cached = [self._often(self.tokens_cached.labels(source)) for source in ("expected", "reported")]
+
+    def _often(self, counter: Counter) -> Counter | Sum:
+        """A counter that each request adds to; what several workers share has to be in their folder at once, since any of them may be asked."""
+        return counter if self._folder else self.registry.summed(counter)
 
     def count_spent(self, spent: Spent) -> None:
         """Add what requests and summaries cost."""
