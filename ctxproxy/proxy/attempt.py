@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -60,13 +60,22 @@ async def _examined(response: Response, tasks: Tasks, max_body_bytes: int) -> St
     first = b"" if failed else await pump.peek(None) or b""
     if not failed and _is_stream(response, first):
         return await _begun(Stream(response, pump, _decoder(response)), first)
-    body, rest = bytearray(first), pump.rest()
-    while len(body) <= max_body_bytes:
-        chunk = await anext(rest, None)
-        if chunk is None:
-            return _whole(response, bytes(body), max_body_bytes)
-        body += chunk
-    return Stream(response, pump, None, [bytes(body)])  # too much to be gathered: it is relayed, and not understood
+    body = await _gathered(first, pump.rest(), max_body_bytes)
+    if len(body) > max_body_bytes:
+        return Stream(response, pump, None, [body])  # too much to be gathered: it is relayed, and not understood
+    return _whole(response, body, max_body_bytes)
+
+
+async def _gathered(first: bytes, rest: AsyncIterator[bytes], max_body_bytes: int) -> bytes:
+    """A body up to its end, or one chunk longer than the limit."""
+    parts, size = [first], len(first)
+    if size <= max_body_bytes:
+        async for chunk in rest:
+            parts.append(chunk)
+            size += len(chunk)
+            if size > max_body_bytes:
+                break
+    return first if len(parts) == 1 else b"".join(parts)
 
 
 def _is_stream(response: Response, first: bytes) -> bool:

@@ -191,4 +191,7 @@ def _end_of(mark: int, data: bytes) -> int:
 def header(response: Response, name: str) -> str:
     """A response header's value, "" if it is absent; names have no case."""
     wanted = name.lower()
-    return next((value for key, value in response.headers if key.lower() == wanted), "")
+    for key, value in response.headers:
+        if key.lower() == wanted:
+            return value
+    return ""
