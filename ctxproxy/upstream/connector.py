@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
-from functools import lru_cache
-from typing import Any
+from functools import lru_cache, partial
+from typing import Any, cast
 
 import aiohttp
 from aiohttp.client_proto import ResponseHandler
@@ -22,6 +23,7 @@ class Connector(aiohttp.TCPConnector):
     def __init__(self, *, keep: bool) -> None:
         kept: dict[str, Any] = {"keepalive_timeout": KEEPALIVE_S} if keep else {"force_close": True}
         super().__init__(limit=0, limit_per_host=0, socket_factory=_socket, **kept)
+        self._factory = cast("partial[ResponseHandler]", partial(_Connection, loop=asyncio.get_running_loop()))
         self._made: set[ResponseHandler] = set()
         self.limits = Limits()
         """Until when the answers of those who wait for one have to begin."""
@@ -37,6 +39,13 @@ class Connector(aiohttp.TCPConnector):
             return False
         self._made.remove(protocol)
         return True
+
+
+class _Connection(ResponseHandler):
+    def resume_reading(self, resume_parser: bool = True) -> None:
+        """Go on reading; asked for with every piece of a body that is taken, and nearly never is there anything to go on with."""
+        if self._reading_paused:
+            super().resume_reading(resume_parser)
 
 
 @lru_cache(maxsize=16)
