@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+from functools import partial
 
 from aiohttp import web
 
@@ -11,8 +13,10 @@ from ctxproxy.errors import StoreUnavailable
 from ctxproxy.proxy import passthrough
 from ctxproxy.proxy.exchange import chat_completions
 from ctxproxy.proxy.middleware import about_to_begin, errors_in_shape, request_log
+from ctxproxy.proxy.request_lines import RequestLines
 from ctxproxy.proxy.state import State
 
+log = logging.getLogger("ctxproxy")
 OWN = "/ctxproxy/"
 READY_WITHIN_S = 2.0
 """How long the store may take to answer a readiness probe."""
@@ -20,8 +24,10 @@ READY_WITHIN_S = 2.0
 
 def make_app(state: State) -> web.Application:
     """The application without the admin API, which `wiring` adds under `/ctxproxy/`."""
-    app = web.Application(middlewares=[request_log, errors_in_shape], client_max_size=0)
+    lines = RequestLines(log)
+    app = web.Application(middlewares=[request_log(lines), errors_in_shape], client_max_size=0)
     app.on_response_prepare.append(about_to_begin)
+    app.on_cleanup.append(partial(_closed, lines))
     routes = _Routes(state)
     app.router.add_get("/healthz", routes.healthz)
     app.router.add_get("/readyz", routes.readyz)
@@ -30,6 +36,10 @@ def make_app(state: State) -> web.Application:
     app.router.add_post("/v1/chat/completions", routes.chat)
     app.router.add_post("/chat/completions", routes.chat)
     return app
+
+
+async def _closed(lines: RequestLines, _: web.Application) -> None:
+    lines.close()
 
 
 def add_forwarding(app: web.Application, state: State) -> None:

@@ -8,10 +8,12 @@ import time
 from collections.abc import Awaitable, Callable
 
 from aiohttp import web
+from aiohttp.typedefs import Middleware
 
 from ctxproxy.core import jsontext
 from ctxproxy.errors import CtxproxyError, StoreUnavailable
 from ctxproxy.ports import Headers
+from ctxproxy.proxy.request_lines import RequestLines
 
 log = logging.getLogger("ctxproxy")
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -94,15 +96,19 @@ async def errors_in_shape(request: web.Request, handler: Handler) -> web.StreamR
         return _unless_begun(request, web.Response(status=500, body=body, content_type="application/json"))
 
 
-@web.middleware
-async def request_log(request: web.Request, handler: Handler) -> web.StreamResponse:
+def request_log(lines: RequestLines) -> Middleware:
     """Log how each request ended."""
-    began = time.monotonic()
-    status: int | str = "gone"
-    try:
-        answer = await handler(request)
-        status = answer.status
-        return answer
-    finally:
-        taken_ms = (time.monotonic() - began) * 1000
-        log.info("%s %s %s %.0f ms%s", request.method, request.path, status, taken_ms, request.get(NOTE, ""))
+
+    @web.middleware
+    async def logged(request: web.Request, handler: Handler) -> web.StreamResponse:
+        began = time.monotonic()
+        status: int | str = "gone"
+        try:
+            answer = await handler(request)
+            status = answer.status
+            return answer
+        finally:
+            taken_ms = (time.monotonic() - began) * 1000
+            lines.tell("%s %s %s %.0f ms%s", request.method, request.path, status, taken_ms, request.get(NOTE, ""))
+
+    return logged

@@ -35,6 +35,7 @@ async def test_the_line_of_a_request_tells_tokens_budget_actions_and_calls(
     with caplog.at_level(logging.INFO, "ctxproxy"):
         said = await running.chat(talk(20), session="s")
         await running.settled()
+        logging.getLogger("ctxproxy").info("what comes after the request's line")
     line = next(record.getMessage() for record in caplog.records if "/v1/chat/completions" in record.getMessage())
     told = re.search(r"session=\w{8}:s tokens=(\d+)>(\d+) budget=2000 actions=(\S+) calls=1", line)
     assert told, line

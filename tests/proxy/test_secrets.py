@@ -115,6 +115,7 @@ async def test_no_credential_is_told_or_kept(proxy: StartProxy, upstream: Script
     async with running.http.get(f"{running.url}/metrics") as answer:
         assert told(await answer.text()) == []
     assert on_disk(Path(running.holder.current().data_dir)) == []
+    logging.getLogger("ctxproxy").info("what comes after the requests' lines")
     written = log_text()
     assert "POST /v1/chat/completions" in written
     assert told(written) == []
