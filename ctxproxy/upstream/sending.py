@@ -146,16 +146,17 @@ class Sending:
     def _headers(self, *, closing: bool) -> CIMultiDict[str]:
         """The call's headers as they are, and those of the connection; a streamed body keeps the length that its sender has declared."""
         call, route = self._call, self._route
+        streamed = not (call.body is None or isinstance(call.body, bytes))
         headers = CIMultiDict(Host=route.host)
         for name, value in call.headers:
             low = name.lower()
-            if low not in _FRAMING or (low == "content-length" and not isinstance(call.body, bytes | None)):
+            if low not in _FRAMING or (low == "content-length" and streamed):
                 headers.add(name, value)
         if route.credential and "Authorization" not in headers:
             headers["Authorization"] = route.credential  # the client's own wins, as over `upstream.api_key`
         if route.opening.proxy and (credential := route.opening.headers.get("Proxy-Authorization")):
             headers["Proxy-Authorization"] = credential
-        if isinstance(call.body, bytes | None):
+        if call.body is None or isinstance(call.body, bytes):
             if call.body or call.method not in _WITHOUT_BODY:
                 headers["Content-Length"] = str(len(call.body or b""))
         elif "Content-Length" not in headers:
