@@ -38,9 +38,10 @@ class Limits:
     def _look(self) -> None:
         self._timer = None
         now_s = self._loop.time()
-        for holder, (at_s, then) in list(self._held.items()):
-            if at_s <= now_s:
-                del self._held[holder]
-                then()
+        due = sorted(((at_s, holder) for holder, (at_s, _) in self._held.items() if at_s <= now_s), key=lambda one: one[0])
+        for _, holder in due:
+            held = self._held.pop(holder, None)
+            if held is not None:  # another one that was due may have lifted it
+                held[1]()
         if self._held:
             self._look_at(min(at_s for at_s, _ in self._held.values()))

@@ -50,3 +50,12 @@ async def test_closed_limits_do_not_fall_due() -> None:
     limits.close()
     await asyncio.sleep(0.02)
     assert due == []
+
+
+async def test_of_those_that_are_due_together_one_may_lift_another() -> None:
+    loop, limits, due = asyncio.get_running_loop(), Limits(), []
+    now_s = loop.time()
+    limits.set("b", now_s - 1, lambda: due.append("b"))
+    limits.set("a", now_s - 2, lambda: (due.append("a"), limits.lift("b")))
+    await asyncio.sleep(0.02)
+    assert due == ["a"]

@@ -96,7 +96,7 @@ async def test_both_forms_show_the_time_at_which_a_line_was_told(form: str, caps
         lines = RequestLines(ours)
         told_s = time.time()
         lines.tell("x")
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(0.08)
         lines.close()
     finally:
         root.handlers[:] = before
@@ -104,4 +104,4 @@ async def test_both_forms_show_the_time_at_which_a_line_was_told(form: str, caps
         ours.setLevel(levels[1])
     written = capsys.readouterr().err
     shown = json.loads(written)["time"][20:23] if form == "json" else written.split(",")[1][:3]
-    assert (int(shown) - int(told_s % 1 * 1000)) % 1000 <= 5
+    assert (int(shown) - int(told_s % 1 * 1000)) % 1000 < 60
